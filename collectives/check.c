@@ -5,6 +5,7 @@
  */
 #include "base/limits.h"
 #include "collectives/dispatch.h"
+#include "collectives/reduce/reduce.h"
 
 #include <inttypes.h>
 
@@ -152,9 +153,14 @@ int coll_check_call(struct coll *coll, const struct coll_group *group, const str
     if (!reduce_type_bytes(call->type))
         return coll_refuse(coll, err, "%s: there is no type %d; use one of hvd_dtype", name,
                            (int)call->type);
-    if (reduces && !reduce_knows(call->type, call->op))
+    if (reduces && !reduce_is_op(call->op))
         return coll_refuse(coll, err, "%s: there is no op %d; use one of hvd_op", name,
                            (int)call->op);
+    if (reduces && !reduce_knows(call->type, call->op))
+        return coll_refuse(coll, err, "%s: %s does not have the op %s; use %s", name,
+                           reduce_type_name(call->type), reduce_op_name(call->op),
+                           call->type == HVD_BOOL ? "HVD_AND, HVD_OR or HVD_XOR"
+                                                  : "an integer type or HVD_BOOL");
     if (scaled && !reduces)
         return coll_refuse(coll, err,
                            "%s: this collective computes nothing that could be scaled; leave "

@@ -25,17 +25,17 @@ enum nccl_type {
     NCCL_INT8 = 0,
     NCCL_UINT8 = 1,
     NCCL_INT32 = 2,
+    NCCL_UINT32 = 3,
     NCCL_INT64 = 4,
+    NCCL_UINT64 = 5,
     NCCL_FLOAT16 = 6,
     NCCL_FLOAT32 = 7,
     NCCL_FLOAT64 = 8,
     NCCL_BFLOAT16 = 9,
 };
-
 enum nccl_op { NCCL_SUM = 0, NCCL_PRODUCT = 1, NCCL_MAX = 2, NCCL_MIN = 3, NCCL_AVERAGE = 4 };
 
 enum nccl_residence { NCCL_SCALAR_ON_HOST = 1 }; /* NCCL reads the scalar before the call returns */
-
 #define NCCL_ID_BYTES 128
 struct nccl_id {
     char bytes[NCCL_ID_BYTES];

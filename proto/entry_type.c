@@ -24,10 +24,36 @@ static const struct entry_type types[] = {
     [ENTRY_TYPE_OF(HVD_BFLOAT16)] = { "bfloat16", 2},
     [ENTRY_TYPE_OF(HVD_FLOAT32)] = { "float32",  4},
     [ENTRY_TYPE_OF(HVD_FLOAT64)] = { "float64",  8},
+    [ENTRY_TYPE_OF(HVD_INT16)] = { "int16",    2},
+    [ENTRY_TYPE_OF(HVD_UINT16)] = { "uint16",   2},
+    [ENTRY_TYPE_OF(HVD_UINT32)] = { "uint32",   4},
+    [ENTRY_TYPE_OF(HVD_UINT64)] = { "uint64",   8},
+    [ENTRY_TYPE_OF(HVD_BOOL)] = { "bool",     1},
 };
 
-_Static_assert(ARRAY_SIZE(types) == ENTRY_TYPE_OF(HVD_FLOAT64) + 1, "a row for each type");
+_Static_assert(ARRAY_SIZE(types) == ENTRY_TYPE_OF(HVD_BOOL) + 1, "a row for each type");
 _Static_assert(ARRAY_SIZE(types) <= LIMIT_ENTRY_TYPE + 1, "each type fits into a message");
+
+/* A type that this switch does not name is a compile error (-Wswitch): add it here, and a row. */
+uint32_t entry_type_of(hvd_dtype dtype)
+{
+    switch (dtype) {
+    case HVD_UINT8:
+    case HVD_INT8:
+    case HVD_INT32:
+    case HVD_INT64:
+    case HVD_FLOAT16:
+    case HVD_BFLOAT16:
+    case HVD_FLOAT32:
+    case HVD_FLOAT64:
+    case HVD_INT16:
+    case HVD_UINT16:
+    case HVD_UINT32:
+    case HVD_UINT64:
+    case HVD_BOOL: return ENTRY_TYPE_OF(dtype);
+    }
+    return ENTRY_TYPE_BYTES;
+}
 
 size_t entry_type_bytes(uint32_t type)
 {

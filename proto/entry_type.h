@@ -10,6 +10,9 @@
 #define ENTRY_TYPE_BYTES     0
 #define ENTRY_TYPE_OF(dtype) ((uint32_t)(dtype) + 1)
 
+/* Returns ENTRY_TYPE_OF(dtype); ENTRY_TYPE_BYTES: there is no such type. */
+uint32_t entry_type_of(hvd_dtype dtype);
+
 /* Returns the size of one element; 1 for ENTRY_TYPE_BYTES; 0: an unknown type, of a newer
  * version. */
 size_t entry_type_bytes(uint32_t type);

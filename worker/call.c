@@ -131,8 +131,13 @@ static int read_numbers(struct reading *reading)
     reading->bytes = reduce_type_bytes(call->type);
     if (!reading->bytes)
         return WRONG(reading, "there is no type %d; use one of hvd_dtype", (int)call->type);
-    if (computes(call->kind) && !reduce_knows(call->type, call->op))
+    if (computes(call->kind) && !reduce_is_op(call->op))
         return WRONG(reading, "there is no op %d; use one of hvd_op", (int)call->op);
+    if (computes(call->kind) && !reduce_knows(call->type, call->op))
+        return WRONG(reading, "%s does not have the op %s; use %s", reduce_type_name(call->type),
+                     reduce_op_name(call->op),
+                     call->type == HVD_BOOL ? "HVD_AND, HVD_OR or HVD_XOR"
+                                            : "an integer type or HVD_BOOL");
     if (scaled && !computes(call->kind))
         return WRONG(reading, "%s",
                      "this collective computes nothing that could be scaled; leave prescale and "

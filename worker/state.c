@@ -176,9 +176,10 @@ int hvd_state_add_per_rank(hvd_state *state, const char *name, void *at, size_t 
 static int add_elements(hvd_state *state, const char *call, const char *name, void *at,
                         size_t count, hvd_dtype type, uint32_t kind)
 {
-    size_t bytes = (unsigned)type <= HVD_FLOAT64 ? entry_type_bytes(ENTRY_TYPE_OF(type)) : 0;
+    uint32_t entry_type = entry_type_of(type);
+    size_t bytes = entry_type_bytes(entry_type);
 
-    if (!bytes)
+    if (entry_type == ENTRY_TYPE_BYTES)
         return fail(HVD_E_INVAL, "%s: \"%s\": there is no type %d; use one of hvd_dtype", call,
                     name ? name : "", (int)type);
     if (count > LIMIT_STATE_BYTES / bytes)
@@ -186,7 +187,7 @@ static int add_elements(hvd_state *state, const char *call, const char *name, vo
                     "%s: the entry \"%s\" has %zu elements of %zu bytes, more than "
                     "LIMIT_STATE_BYTES, %" PRIu64 "; split the state over more workers",
                     call, name ? name : "", count, bytes, LIMIT_STATE_BYTES);
-    return add_memory(state, call, name, at, count * bytes, kind, ENTRY_TYPE_OF(type));
+    return add_memory(state, call, name, at, count * bytes, kind, entry_type);
 }
 
 int hvd_state_add_array(hvd_state *state, const char *name, void *at, size_t count, hvd_dtype type)

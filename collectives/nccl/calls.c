@@ -40,6 +40,9 @@ bool comm_knows(const struct coll_call *call, uint32_t size)
         return false;
     if (!reduces(call))
         return true;
+    if (reduce_op(call->op)->nccl == REDUCE_NOT_BY_NCCL ||
+        reduce_type(call->type)->nccl == REDUCE_NOT_BY_NCCL)
+        return false;
     if (!reduce_type_is_real(call->type))
         return !reduce_op(call->op)->averages;
     if (scales_of(call) == 1)
@@ -149,6 +152,11 @@ int calls_plan(struct calls *calls, const struct coll_call *call, uint32_t rank,
     calls->count = 0;
     calls->scaled = calls->op_made = false;
     calls->type = reduce_type(call->type)->nccl;
+    calls->unit = 1;
+    if (calls->type == REDUCE_NOT_BY_NCCL) { /* numbers that are only moved: as bytes */
+        calls->type = NCCL_UINT8;
+        calls->unit = reduce_type_bytes(call->type);
+    }
     if (reduces(call)) {
         calls->op = reduce_op(call->op)->nccl;
         calls->scaled = reduce_type_is_real(call->type) && scales_of(call) != 1;
@@ -212,7 +220,7 @@ int calls_issue(struct calls *calls, const struct nccl *nccl, struct ncclComm *c
         const struct step *step = &calls->steps[i];
         const void *in = step->in;
         void *out = step->out;
-        size_t count = step->count;
+        size_t count = step->count * calls->unit;
 
         switch (step->kind) {
         case STEP_ALLREDUCE:

@@ -33,6 +33,7 @@ struct calls {
     /* NCCL's numbers of the element type and the reduction; if `scaled` is true, `op` is valid only
      * while `op_made` is true */
     int type, op;
+    size_t unit; /* how many of that type one element is: 1; bytes, for a type that NCCL lacks */
     bool scaled, op_made;
     uint64_t factor; /* the scale factor, as the bytes of one number of the type */
     struct step *steps;

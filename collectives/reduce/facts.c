@@ -14,18 +14,26 @@ static const struct reduce_op ops[] = {
     [HVD_MIN]     = { "min",     REDUCE_TAKE_LEAST,    REDUCE_GREATEST, false,    NCCL_MIN },
     [HVD_MAX]     = { "max",     REDUCE_TAKE_GREATEST, REDUCE_LEAST,    false,    NCCL_MAX },
     [HVD_PRODUCT] = { "product", REDUCE_MULTIPLY,      REDUCE_ONE,      false,    NCCL_PRODUCT },
+    [HVD_AND]     = { "and",     REDUCE_BITS_AND,      REDUCE_ALL_BITS, false,    REDUCE_NOT_BY_NCCL },
+    [HVD_OR]      = { "or",      REDUCE_BITS_OR,       REDUCE_ZERO,     false,    REDUCE_NOT_BY_NCCL },
+    [HVD_XOR]     = { "xor",     REDUCE_BITS_XOR,      REDUCE_ZERO,     false,    REDUCE_NOT_BY_NCCL },
 };
 
 static const struct reduce_type types[] = {
-    /*                 name      bytes real   work         for averages NCCL */
-    [HVD_UINT8]    = { "uint8",    1, false, HVD_UINT8,   HVD_INT64,   NCCL_UINT8 },
-    [HVD_INT8]     = { "int8",     1, false, HVD_INT8,    HVD_INT64,   NCCL_INT8 },
-    [HVD_INT32]    = { "int32",    4, false, HVD_INT32,   HVD_INT64,   NCCL_INT32 },
-    [HVD_INT64]    = { "int64",    8, false, HVD_INT64,   HVD_INT64,   NCCL_INT64 },
-    [HVD_FLOAT16]  = { "float16",  2, true,  HVD_FLOAT32, HVD_FLOAT32, NCCL_FLOAT16 },
-    [HVD_BFLOAT16] = { "bfloat16", 2, true,  HVD_FLOAT32, HVD_FLOAT32, NCCL_BFLOAT16 },
-    [HVD_FLOAT32]  = { "float32",  4, true,  HVD_FLOAT32, HVD_FLOAT32, NCCL_FLOAT32 },
-    [HVD_FLOAT64]  = { "float64",  8, true,  HVD_FLOAT64, HVD_FLOAT64, NCCL_FLOAT64 },
+    /*                 name      bytes real   sign   work         for averages NCCL */
+    [HVD_UINT8]    = { "uint8",    1, false, false, HVD_UINT8,   HVD_INT64,   NCCL_UINT8 },
+    [HVD_INT8]     = { "int8",     1, false, true,  HVD_INT8,    HVD_INT64,   NCCL_INT8 },
+    [HVD_INT32]    = { "int32",    4, false, true,  HVD_INT32,   HVD_INT64,   NCCL_INT32 },
+    [HVD_INT64]    = { "int64",    8, false, true,  HVD_INT64,   HVD_INT64,   NCCL_INT64 },
+    [HVD_FLOAT16]  = { "float16",  2, true,  true,  HVD_FLOAT32, HVD_FLOAT32, NCCL_FLOAT16 },
+    [HVD_BFLOAT16] = { "bfloat16", 2, true,  true,  HVD_FLOAT32, HVD_FLOAT32, NCCL_BFLOAT16 },
+    [HVD_FLOAT32]  = { "float32",  4, true,  true,  HVD_FLOAT32, HVD_FLOAT32, NCCL_FLOAT32 },
+    [HVD_FLOAT64]  = { "float64",  8, true,  true,  HVD_FLOAT64, HVD_FLOAT64, NCCL_FLOAT64 },
+    [HVD_INT16]    = { "int16",    2, false, true,  HVD_INT16,   HVD_INT64,   REDUCE_NOT_BY_NCCL },
+    [HVD_UINT16]   = { "uint16",   2, false, false, HVD_UINT16,  HVD_INT64,   REDUCE_NOT_BY_NCCL },
+    [HVD_UINT32]   = { "uint32",   4, false, false, HVD_UINT32,  HVD_INT64,   NCCL_UINT32 },
+    [HVD_UINT64]   = { "uint64",   8, false, false, HVD_UINT64,  HVD_UINT64,  NCCL_UINT64 },
+    [HVD_BOOL]     = { "bool",     1, false, false, HVD_BOOL,    HVD_BOOL,    REDUCE_NOT_BY_NCCL },
 };
 /* clang-format on */
 
@@ -40,7 +48,10 @@ const struct reduce_op *reduce_op(hvd_op op)
     case HVD_AVERAGE:
     case HVD_MIN:
     case HVD_MAX:
-    case HVD_PRODUCT: return &ops[op];
+    case HVD_PRODUCT:
+    case HVD_AND:
+    case HVD_OR:
+    case HVD_XOR: return &ops[op];
     }
     return NULL;
 }
@@ -56,7 +67,12 @@ const struct reduce_type *reduce_type(hvd_dtype type)
     case HVD_FLOAT16:
     case HVD_BFLOAT16:
     case HVD_FLOAT32:
-    case HVD_FLOAT64: return &types[type];
+    case HVD_FLOAT64:
+    case HVD_INT16:
+    case HVD_UINT16:
+    case HVD_UINT32:
+    case HVD_UINT64:
+    case HVD_BOOL: return &types[type];
     }
     return NULL;
 }

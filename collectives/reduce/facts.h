@@ -10,8 +10,8 @@
 
 /* The number of values of hvd_op and of hvd_dtype (hvd.h). The values of these enumerations never
  * change. */
-#define HVD_OP_COUNT    (HVD_PRODUCT + 1)
-#define HVD_DTYPE_COUNT (HVD_FLOAT64 + 1)
+#define HVD_OP_COUNT    (HVD_XOR + 1)
+#define HVD_DTYPE_COUNT (HVD_BOOL + 1)
 
 /* How two numbers are combined; kernels.h has a kernel for each work type. */
 enum reduce_combine {
@@ -19,27 +19,42 @@ enum reduce_combine {
     REDUCE_MULTIPLY,
     REDUCE_TAKE_LEAST,
     REDUCE_TAKE_GREATEST,
+    REDUCE_BITS_AND,
+    REDUCE_BITS_OR,
+    REDUCE_BITS_XOR,
     REDUCE_COMBINES
 };
 
 /* The neutral number of an op: a number that does not change the result. */
-enum reduce_neutral { REDUCE_ZERO, REDUCE_ONE, REDUCE_LEAST, REDUCE_GREATEST, REDUCE_NEUTRALS };
+enum reduce_neutral {
+    REDUCE_ZERO,
+    REDUCE_ONE,
+    REDUCE_LEAST,
+    REDUCE_GREATEST,
+    REDUCE_ALL_BITS,
+    REDUCE_NEUTRALS
+};
+
+/* NCCL does not know this op, or this type: a reduction on memory of a GPU goes through the host.
+ */
+#define REDUCE_NOT_BY_NCCL (-1)
 
 struct reduce_op {
     const char *name;
     enum reduce_combine combine;
     enum reduce_neutral neutral;
     bool averages; /* true: the sum is divided by the number of members */
-    int nccl;      /* an enum nccl_op */
+    int nccl;      /* an enum nccl_op, or REDUCE_NOT_BY_NCCL */
 };
 
 struct reduce_type {
     const char *name;
     size_t bytes;
-    bool real;          /* true: numbers of this type can be scaled */
+    bool real; /* true: numbers of this type can be scaled */
+    bool has_sign;
     hvd_dtype work;     /* the type in which every op but AVERAGE computes */
     hvd_dtype averages; /* the type in which AVERAGE computes */
-    int nccl;           /* an enum nccl_type */
+    int nccl;           /* an enum nccl_type, or REDUCE_NOT_BY_NCCL */
 };
 
 const struct reduce_op *reduce_op(hvd_op op);          /* NULL: no such op */

@@ -4,7 +4,7 @@
  * the table in use. All levels compute the same bits (tests/unit/test_reduce_levels.c): every
  * number is made of the same numbers by the same operations in the same order.
  *
- * A new op needs a macro like SUM, a row in TWO_ALL and an entry in ROW.
+ * A new op needs a macro like SUM, a row in TWO_ALL or TWO_WHOLE, and an entry in NUMBERS or BITS.
  */
 #include "collectives/reduce/kernels.h"
 
@@ -24,8 +24,11 @@
 typedef uint8_t loose_u8 LOOSE;
 typedef int8_t loose_i8 LOOSE;
 typedef uint16_t loose_u16 LOOSE;
+typedef int16_t loose_i16 LOOSE;
 typedef int32_t loose_i32 LOOSE;
+typedef uint32_t loose_u32 LOOSE;
 typedef int64_t loose_i64 LOOSE;
+typedef uint64_t loose_u64 LOOSE;
 typedef float loose_f32 LOOSE;
 typedef double loose_f64 LOOSE;
 
@@ -42,6 +45,9 @@ typedef double loose_f64 LOOSE;
 #define MIN(a, b)     ((b) < (a) ? (b) : (a))
 #define MAX(a, b)     ((b) > (a) ? (b) : (a))
 #define PRODUCT(a, b) ((a) * (b))
+#define AND(a, b)     ((a) & (b))
+#define OR(a, b)      ((a) | (b))
+#define XOR(a, b)     ((a) ^ (b))
 
 #define TWO(name, type, wrapped, combine)                                           \
     static void name(void *into, const void *left, const void *right, size_t count) \
@@ -65,12 +71,32 @@ typedef double loose_f64 LOOSE;
     TWO(min_##type, type, plain, MIN)           \
     TWO(max_##type, type, plain, MAX)
 
-TWO_ALL(u8, uint8_t, uint32_t)
-TWO_ALL(i8, int8_t, uint32_t)
-TWO_ALL(i32, int32_t, uint32_t)
-TWO_ALL(i64, int64_t, uint64_t)
+#define TWO_WHOLE(type, plain, wrapped) \
+    TWO_ALL(type, plain, wrapped)       \
+    TWO(and_##type, type, wrapped, AND) \
+    TWO(or_##type, type, wrapped, OR)   \
+    TWO(xor_##type, type, wrapped, XOR)
+
+TWO_WHOLE(u8, uint8_t, uint32_t)
+TWO_WHOLE(i8, int8_t, uint32_t)
+TWO_WHOLE(i16, int16_t, uint32_t)
+TWO_WHOLE(u16, uint16_t, uint32_t)
+TWO_WHOLE(i32, int32_t, uint32_t)
+TWO_WHOLE(u32, uint32_t, uint32_t)
+TWO_WHOLE(i64, int64_t, uint64_t)
+TWO_WHOLE(u64, uint64_t, uint64_t)
 TWO_ALL(f32, float, float)
 TWO_ALL(f64, double, double)
+
+/* A truth is a byte, any number but 0 for true; the result is 0 or 1. */
+typedef uint8_t loose_truth LOOSE;
+#define BOTH_TRUE(a, b) (((a) != 0) & ((b) != 0))
+#define ANY_TRUE(a, b)  (((a) != 0) | ((b) != 0))
+#define ONE_TRUE(a, b)  (((a) != 0) ^ ((b) != 0))
+
+TWO(and_truth, truth, uint8_t, BOTH_TRUE)
+TWO(or_truth, truth, uint8_t, ANY_TRUE)
+TWO(xor_truth, truth, uint8_t, ONE_TRUE)
 
 #define CONVERT(name, to_type, from_type, expression)          \
     static void name(void *to, const void *from, size_t count) \
@@ -88,10 +114,16 @@ TWO_ALL(f64, double, double)
 
 CONVERT(widen_u8, i64, u8, x)
 CONVERT(widen_i8, i64, i8, x)
+CONVERT(widen_i16, i64, i16, x)
+CONVERT(widen_u16, i64, u16, x)
 CONVERT(widen_i32, i64, i32, x)
+CONVERT(widen_u32, i64, u32, x)
 CONVERT(narrow_u8, u8, i64, x)
 CONVERT(narrow_i8, i8, i64, x)
+CONVERT(narrow_i16, i16, i64, x)
+CONVERT(narrow_u16, u16, i64, x)
 CONVERT(narrow_i32, i32, i64, x)
+CONVERT(narrow_u32, u32, i64, x)
 
 #define SCALE(name, type, plain, operator)                                    \
     static void name(void *to, const void *from, size_t count, double factor) \
@@ -110,6 +142,7 @@ SCALE(multiply_f64, f64, double, *)
 SCALE(divide_f32, f32, float, /)
 SCALE(divide_f64, f64, double, /)
 SCALE(divide_i64, i64, int64_t, /)
+SCALE(divide_u64, u64, uint64_t, /)
 
 #define LAST(name, type, plain, operator)                                                        \
     static void name(void *to, const void *left, const void *right, size_t count, double factor) \
@@ -318,13 +351,30 @@ LAST_HALF(last_bfloat_over, bfloat, f32, load_float, AS_IT_IS, /)
 
 /* ---- the table ---- */
 
-#define ROW(type)                                                              \
-    {                                                                          \
-        [REDUCE_ADD] = sum_##type, [REDUCE_MULTIPLY] = product_##type,         \
-        [REDUCE_TAKE_LEAST] = min_##type, [REDUCE_TAKE_GREATEST] = max_##type, \
+/* A type without a kernel for an op does not have that op (reduce_knows). */
+#define NUMBERS(type)                                              \
+    [REDUCE_ADD] = sum_##type, [REDUCE_MULTIPLY] = product_##type, \
+    [REDUCE_TAKE_LEAST] = min_##type, [REDUCE_TAKE_GREATEST] = max_##type
+
+#define BITS(type) \
+    [REDUCE_BITS_AND] = and_##type, [REDUCE_BITS_OR] = or_##type, [REDUCE_BITS_XOR] = xor_##type
+
+#define ROW(type)     \
+    {                 \
+        NUMBERS(type) \
     }
 
-_Static_assert(REDUCE_COMBINES == 4, "ROW has a kernel for each");
+#define ROW_WHOLE(type)            \
+    {                              \
+        NUMBERS(type), BITS(type), \
+    }
+
+#define ROW_TRUTH                                                                        \
+    {                                                                                    \
+        [REDUCE_TAKE_LEAST] = and_truth, [REDUCE_TAKE_GREATEST] = or_truth, BITS(truth), \
+    }
+
+_Static_assert(REDUCE_COMBINES == 7, "NUMBERS and BITS have a kernel for each");
 
 #define BOTH(name)                \
     {                             \
@@ -332,25 +382,37 @@ _Static_assert(REDUCE_COMBINES == 4, "ROW has a kernel for each");
     }
 
 const struct reduce_kernels REDUCE_KERNELS = {
-    .two[HVD_UINT8] = ROW(u8),
-    .two[HVD_INT8] = ROW(i8),
-    .two[HVD_INT32] = ROW(i32),
-    .two[HVD_INT64] = ROW(i64),
+    .two[HVD_UINT8] = ROW_WHOLE(u8),
+    .two[HVD_INT8] = ROW_WHOLE(i8),
+    .two[HVD_INT16] = ROW_WHOLE(i16),
+    .two[HVD_UINT16] = ROW_WHOLE(u16),
+    .two[HVD_INT32] = ROW_WHOLE(i32),
+    .two[HVD_UINT32] = ROW_WHOLE(u32),
+    .two[HVD_INT64] = ROW_WHOLE(i64),
+    .two[HVD_UINT64] = ROW_WHOLE(u64),
     .two[HVD_FLOAT32] = ROW(f32),
     .two[HVD_FLOAT64] = ROW(f64),
+    .two[HVD_BOOL] = ROW_TRUTH,
     .widen[HVD_UINT8] = widen_u8,
     .widen[HVD_INT8] = widen_i8,
+    .widen[HVD_INT16] = widen_i16,
+    .widen[HVD_UINT16] = widen_u16,
     .widen[HVD_INT32] = widen_i32,
+    .widen[HVD_UINT32] = widen_u32,
     .widen[HVD_FLOAT16] = widen_half,
     .widen[HVD_BFLOAT16] = widen_bfloat,
     .narrow[HVD_UINT8] = narrow_u8,
     .narrow[HVD_INT8] = narrow_i8,
+    .narrow[HVD_INT16] = narrow_i16,
+    .narrow[HVD_UINT16] = narrow_u16,
     .narrow[HVD_INT32] = narrow_i32,
+    .narrow[HVD_UINT32] = narrow_u32,
     .narrow[HVD_FLOAT16] = narrow_half,
     .narrow[HVD_BFLOAT16] = narrow_bfloat,
     .multiply[HVD_FLOAT32] = multiply_f32,
     .multiply[HVD_FLOAT64] = multiply_f64,
     .divide[HVD_INT64] = divide_i64,
+    .divide[HVD_UINT64] = divide_u64,
     .divide[HVD_FLOAT32] = divide_f32,
     .divide[HVD_FLOAT64] = divide_f64,
     .add[HVD_FLOAT16] = add_half,

@@ -21,11 +21,12 @@ struct reduce_last {
 };
 
 struct reduce_kernels {
-    reduce_two_fn *two[HVD_DTYPE_COUNT][REDUCE_COMBINES]; /* combines two arrays of a work type */
+    reduce_two_fn *two[HVD_DTYPE_COUNT][REDUCE_COMBINES]; /* combines two arrays of a work type;
+                                                           * NULL: the type does not have the op */
     reduce_convert_fn *widen[HVD_DTYPE_COUNT]; /* converts a type to its wider work type */
     reduce_convert_fn *narrow[HVD_DTYPE_COUNT];
     reduce_scale_fn *multiply[HVD_DTYPE_COUNT]; /* for floating work types */
-    /* for floating work types and int64; int64 rounds towards zero */
+    /* for floating work types, int64 and uint64; these two round towards zero */
     reduce_scale_fn *divide[HVD_DTYPE_COUNT];
 
     /* Shortcuts for the most frequent reductions, the sums of floating types: they need no copy of

@@ -48,9 +48,17 @@ bool reduce_type_is_real(hvd_dtype type)
     return facts && facts->real;
 }
 
+bool reduce_is_op(hvd_op op)
+{
+    return reduce_op(op) != NULL;
+}
+
 bool reduce_knows(hvd_dtype type, hvd_op op)
 {
-    return reduce_type(type) && reduce_op(op);
+    const struct reduce_type *numbers = reduce_type(type);
+    const struct reduce_op *how = reduce_op(op);
+
+    return numbers && how && reduce_kernels_plain.two[numbers->work][how->combine];
 }
 
 hvd_dtype reduce_work_type(const struct reduction *how)
@@ -100,7 +108,7 @@ static struct plan plan_for(const struct reduction *how)
     /* Dividing by a power of two gives the same bits as multiplying by its inverse, which is
      * faster. */
     size = op->averages ? how->size : 1;
-    inverse = plan.work != HVD_INT64 && (size & (size - 1)) == 0;
+    inverse = reduce_type(plan.work)->real && (size & (size - 1)) == 0;
     plan.divisor = inverse ? 1 : size;
     plan.factor = inverse ? 1.0 / size : 1;
     plan.summed = type->real && !plan.prescaled && !plan.postscaled && op->combine == REDUCE_ADD;
@@ -288,29 +296,37 @@ void reduce_identity(void *to, size_t count, const struct reduction *how)
     size_t bytes = reduce_type_bytes(how->type), bits = bytes * 8;
     /* a negative prescale turns the least number into the greatest one */
     double sign = how->prescale < 0 ? -1 : 1;
-    int64_t least = how->type == HVD_UINT8 ? 0 : -(INT64_C(1) << ((bits - 2) & 63)) * 2;
-    int64_t greatest = how->type == HVD_UINT8 ? UINT8_MAX : -(least + 1);
+    bool has_sign = reduce_type(how->type)->has_sign;
+    int64_t least = has_sign ? -(INT64_C(1) << ((bits - 2) & 63)) * 2 : 0;
+    int64_t greatest = -(least + 1); /* without a sign: all bits, which are cut to the type */
     const double reals[REDUCE_NEUTRALS] = {
         [REDUCE_ONE] = how->prescale != 0 ? 1 / how->prescale : 1,
         [REDUCE_LEAST] = -INFINITY * sign,
         [REDUCE_GREATEST] = INFINITY * sign,
     };
     const int64_t wholes[REDUCE_NEUTRALS] = {
-        [REDUCE_ONE] = 1, [REDUCE_LEAST] = least, [REDUCE_GREATEST] = greatest
+        [REDUCE_ONE] = 1,
+        [REDUCE_LEAST] = least,
+        [REDUCE_GREATEST] = greatest,
+        [REDUCE_ALL_BITS] = -1,
     };
     double real = reals[neutral];
     int64_t whole = wholes[neutral];
     float single = (float)real;
-    int32_t shorter = (int32_t)whole;
-    unsigned char byte = (unsigned char)whole;
+    /* all machines are little-endian: the lowest bytes are the number in a shorter type */
     uint16_t half = how->type == HVD_FLOAT16 ? half_from_float(single) : bfloat_from_float(single);
     const void *number = NULL;
 
     switch (how->type) { /* points `number` to the value in this type */
     case HVD_UINT8:
-    case HVD_INT8: number = &byte; break;
-    case HVD_INT64: number = &whole; break;
-    case HVD_INT32: number = &shorter; break;
+    case HVD_INT8:
+    case HVD_INT16:
+    case HVD_UINT16:
+    case HVD_INT32:
+    case HVD_UINT32:
+    case HVD_INT64:
+    case HVD_UINT64:
+    case HVD_BOOL: number = &whole; break;
     case HVD_FLOAT16:
     case HVD_BFLOAT16: number = &half; break;
     case HVD_FLOAT32: number = &single; break;

@@ -16,6 +16,8 @@ struct reduction {
     double prescale, postscale; /* 1: no scale; other values only for floating types */
 };
 
+bool reduce_is_op(hvd_op op);
+/* false: there is no such type or op, or the type does not have the op */
 bool reduce_knows(hvd_dtype type, hvd_op op);
 size_t reduce_type_bytes(hvd_dtype type);     /* bytes of one number; 0: no such type */
 const char *reduce_type_name(hvd_dtype type); /* "float32"; "?": no such type */
@@ -53,8 +55,8 @@ void reduce_gather(void *work, const void *const *from, size_t from_count, size_
 void reduce_finish(void *const *to, size_t to_count, const void *const *from, size_t from_count,
                    size_t count, const struct reduction *how);
 
-/* Fills `to` with the neutral number of the op: 0, 1, or the least or greatest number of the
- * type. */
+/* Fills `to` with the neutral number of the op: 0, 1, all bits, or the least or greatest number
+ * of the type. */
 void reduce_identity(void *to, size_t count, const struct reduction *how);
 
 #endif

@@ -177,7 +177,12 @@ typedef enum hvd_dtype {
     HVD_FLOAT16 = 4,
     HVD_BFLOAT16 = 5,
     HVD_FLOAT32 = 6,
-    HVD_FLOAT64 = 7
+    HVD_FLOAT64 = 7,
+    HVD_INT16 = 8,
+    HVD_UINT16 = 9,
+    HVD_UINT32 = 10,
+    HVD_UINT64 = 11,
+    HVD_BOOL = 12 /* one byte: 0 is false, any other value is true */
 } hvd_dtype;
 
 typedef enum hvd_op {
@@ -185,8 +190,16 @@ typedef enum hvd_op {
     HVD_AVERAGE = 1, /* the sum divided by the size; integers are rounded towards zero */
     HVD_MIN = 2,
     HVD_MAX = 3,
-    HVD_PRODUCT = 4
+    HVD_PRODUCT = 4,
+    HVD_AND = 5, /* of each bit of an integer; of an HVD_BOOL as a whole */
+    HVD_OR = 6,
+    HVD_XOR = 7
 } hvd_op;
+
+/* Floating types have no HVD_AND, HVD_OR and HVD_XOR; HVD_BOOL has no HVD_SUM, HVD_AVERAGE and
+ * HVD_PRODUCT: HVD_E_INVAL. The least HVD_BOOL (HVD_MIN) of several is their HVD_AND, the greatest
+ * (HVD_MAX) is their HVD_OR. Of zeros and ones a reduction makes zeros and ones; another true byte
+ * may stay as it is. Sums and products of integers wrap around. */
 
 /* Reduces (for example adds up) element i of `in` over all ranks, for each i below count, and
  * writes the results to `out` on all ranks. in == out is allowed; otherwise in and out must not
@@ -235,7 +248,8 @@ HVD_API int hvd_barrier(void);
 
 /* Tells the other ranks that this rank has no more data. Until all ranks have called hvd_join, a
  * joined rank takes part, inside this call, in the allreduces and barriers of the other ranks,
- * and contributes neutral elements (0 to a sum, 1 to a product); HVD_AVERAGE still divides by
+ * and contributes neutral elements (0 to a sum, 1 to a product, all
+ * bits to HVD_AND); HVD_AVERAGE still divides by
  * the size. Meanwhile other collectives are refused on all ranks (HVD_E_MISMATCH). *ret_last
  * (ret_last may be NULL) gets the rank that called hvd_join last. After the join, broadcast from
  * that rank what must be equal on all ranks.

@@ -31,8 +31,15 @@ static const struct part_type {
     { "F16",  2},
     { "BF16", 2},
     { "F32",  4},
-    { "F64",  8}
+    { "F64",  8},
+    { "I16",  2},
+    { "U16",  2},
+    { "U32",  4},
+    { "U64",  8},
+    { "BOOL", 1}
 };
+
+_Static_assert(ARRAY_SIZE(part_types) == HVD_BOOL + 1, "a row for each type");
 
 const char *part_type_name(uint32_t type)
 {

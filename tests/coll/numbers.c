@@ -19,18 +19,26 @@ struct kind {
     int digits; /* digits after the binary point of floating types; 0: an integer type */
     int least;  /* exponent of the smallest normal number */
     int work;   /* digits of the type in which sums are computed */
+    bool has_sign;
 };
 
+/* clang-format off */
 static const struct kind kinds[] = {
-    [HVD_UINT8] = {"uint8",     1, 0,  0,     0 },
-      [HVD_INT8] = { "int8",     1, 0,  0,     0 },
-    [HVD_INT32] = { "int32",    4, 0,  0,     0 },
-      [HVD_INT64] = { "int64",    8, 0,  0,     0 },
-    [HVD_FLOAT16] = { "float16",  2, 10, -14,   23},
-      [HVD_BFLOAT16] = { "bfloat16", 2, 7,  -126,  23},
-    [HVD_FLOAT32] = { "float32",  4, 23, -126,  23},
-      [HVD_FLOAT64] = { "float64",  8, 52, -1022, 52},
+    [HVD_UINT8]    = { "uint8",    1, 0,  0,     0,  false },
+    [HVD_INT8]     = { "int8",     1, 0,  0,     0,  true },
+    [HVD_INT32]    = { "int32",    4, 0,  0,     0,  true },
+    [HVD_INT64]    = { "int64",    8, 0,  0,     0,  true },
+    [HVD_FLOAT16]  = { "float16",  2, 10, -14,   23, true },
+    [HVD_BFLOAT16] = { "bfloat16", 2, 7,  -126,  23, true },
+    [HVD_FLOAT32]  = { "float32",  4, 23, -126,  23, true },
+    [HVD_FLOAT64]  = { "float64",  8, 52, -1022, 52, true },
+    [HVD_INT16]    = { "int16",    2, 0,  0,     0,  true },
+    [HVD_UINT16]   = { "uint16",   2, 0,  0,     0,  false },
+    [HVD_UINT32]   = { "uint32",   4, 0,  0,     0,  false },
+    [HVD_UINT64]   = { "uint64",   8, 0,  0,     0,  false },
+    [HVD_BOOL]     = { "bool",     1, 0,  0,     0,  false },
 };
+/* clang-format on */
 
 _Static_assert(ARRAY_SIZE(kinds) == HVD_DTYPE_COUNT, "a row for each type");
 
@@ -44,6 +52,15 @@ bool numbers_are_real(hvd_dtype type)
     return kinds[type].digits != 0;
 }
 
+bool numbers_have(hvd_dtype type, hvd_op op)
+{
+    bool bits = op == HVD_AND || op == HVD_OR || op == HVD_XOR;
+
+    if (numbers_are_real(type))
+        return !bits;
+    return type != HVD_BOOL || bits || op == HVD_MIN || op == HVD_MAX;
+}
+
 const char *numbers_type(hvd_dtype type)
 {
     return kinds[type].name;
@@ -51,7 +68,8 @@ const char *numbers_type(hvd_dtype type)
 
 const char *numbers_op(hvd_op op)
 {
-    static const char *const names[] = { "sum", "average", "min", "max", "product" };
+    static const char *const names[] = { "sum",     "average", "min", "max",
+                                         "product", "and",     "or",  "xor" };
 
     _Static_assert(ARRAY_SIZE(names) == HVD_OP_COUNT, "a name for each op");
     return names[op];
@@ -91,35 +109,33 @@ static uint16_t short_bits(const struct kind *kind, long double value)
 
 /* ---- reading and writing elements --- */
 
+/* An integer as 64 bits, its sign in all the upper ones. */
+static int64_t read_whole(const struct kind *kind, const void *at)
+{
+    uint64_t bits = 0, sign = UINT64_C(1) << (kind->bytes * 8 - 1);
+
+    memcpy(&bits, at, kind->bytes);
+    return (int64_t)(kind->has_sign ? (bits ^ sign) - sign : bits);
+}
+
 struct number numbers_read(hvd_dtype type, const void *at)
 {
     struct number number = { 0, 0 };
-    int32_t i32;
     uint16_t u16;
     float f32;
     double f64;
 
-    switch (type) {
-    case HVD_UINT8: number.whole = *(const uint8_t *)at; break;
-    case HVD_INT8: number.whole = (*(const uint8_t *)at ^ 0x80) - 0x80; break;
-    case HVD_INT32:
-        memcpy(&i32, at, sizeof(i32));
-        number.whole = i32;
-        break;
-    case HVD_INT64: memcpy(&number.whole, at, sizeof(number.whole)); break;
-    case HVD_FLOAT16:
-    case HVD_BFLOAT16:
-        memcpy(&u16, at, sizeof(u16));
-        number.real = short_value(&kinds[type], u16);
-        break;
-    case HVD_FLOAT32:
+    if (!numbers_are_real(type)) {
+        number.whole = read_whole(&kinds[type], at);
+    } else if (type == HVD_FLOAT32) {
         memcpy(&f32, at, sizeof(f32));
         number.real = (long double)f32;
-        break;
-    case HVD_FLOAT64:
+    } else if (type == HVD_FLOAT64) {
         memcpy(&f64, at, sizeof(f64));
         number.real = f64;
-        break;
+    } else {
+        memcpy(&u16, at, sizeof(u16));
+        number.real = short_value(&kinds[type], u16);
     }
     return number;
 }
@@ -189,6 +205,10 @@ void numbers_put(const struct numbers *how, uint32_t rank, uint64_t place, void 
     if (!numbers_are_real(how->type)) {
         if (how->type == HVD_INT64 && how->op == HVD_AVERAGE) /* the sum must not overflow */
             random = (uint64_t)((int64_t)random >> 8);
+        if (how->type == HVD_UINT64 && how->op == HVD_AVERAGE)
+            random >>= 8;
+        if (how->type == HVD_BOOL) /* half of them true, some of these by another byte than 1 */
+            random = random >> 8 & 1 ? 1 + (random & 1) * (random >> 9 & 0xfe) : 0;
         write_whole(how->type, random, at);
         return;
     }
@@ -215,14 +235,22 @@ void numbers_fill(const struct numbers *how, uint32_t rank, uint64_t first, size
 
 /* ---- expected results --- */
 
-static uint64_t two_wholes(hvd_op op, uint64_t a, uint64_t b)
+static bool is_less(bool has_sign, uint64_t a, uint64_t b)
+{
+    return has_sign ? (int64_t)a < (int64_t)b : a < b;
+}
+
+static uint64_t two_wholes(hvd_op op, bool has_sign, uint64_t a, uint64_t b)
 {
     switch (op) {
     case HVD_SUM:
     case HVD_AVERAGE: return a + b;
-    case HVD_MIN: return (int64_t)b < (int64_t)a ? b : a;
-    case HVD_MAX: return (int64_t)b > (int64_t)a ? b : a;
+    case HVD_MIN: return is_less(has_sign, b, a) ? b : a;
+    case HVD_MAX: return is_less(has_sign, a, b) ? b : a;
     case HVD_PRODUCT: return a * b;
+    case HVD_AND: return a & b;
+    case HVD_OR: return a | b;
+    case HVD_XOR: return a ^ b;
     }
     return 0;
 }
@@ -235,6 +263,9 @@ static long double two_reals(hvd_op op, long double a, long double b)
     case HVD_MIN: return b < a ? b : a;
     case HVD_MAX: return b > a ? b : a;
     case HVD_PRODUCT: return a * b;
+    case HVD_AND:
+    case HVD_OR:
+    case HVD_XOR: break; /* not of reals */
     }
     return 0;
 }
@@ -250,11 +281,19 @@ static struct number input(const struct numbers *how, uint32_t rank, uint64_t pl
 static uint64_t reduce_wholes(const struct numbers *how, const uint32_t *ranks, uint32_t count,
                               uint32_t size, uint64_t place)
 {
+    bool has_sign = kinds[how->type].has_sign;
     uint64_t sum = (uint64_t)input(how, ranks[0], place).whole;
 
-    for (uint32_t i = 1; i < count; i++)
-        sum = two_wholes(how->op, sum, (uint64_t)input(how, ranks[i], place).whole);
-    return how->op == HVD_AVERAGE ? (uint64_t)((int64_t)sum / (int64_t)size) : sum;
+    if (how->type == HVD_BOOL)
+        sum = sum != 0;
+    for (uint32_t i = 1; i < count; i++) {
+        uint64_t next = (uint64_t)input(how, ranks[i], place).whole;
+
+        sum = two_wholes(how->op, has_sign, sum, how->type == HVD_BOOL ? next != 0 : next);
+    }
+    if (how->op != HVD_AVERAGE)
+        return sum;
+    return has_sign ? (uint64_t)((int64_t)sum / (int64_t)size) : sum / size;
 }
 
 static double scale_of(double scale)
@@ -310,6 +349,8 @@ bool numbers_reduced(const struct numbers *how, const uint32_t *ranks, uint32_t 
         right = reduce_reals(how, ranks, count, size, place, &volume);
         return is_near(how, count, right, volume, numbers_read(how->type, got).real);
     }
+    if (how->type == HVD_BOOL) /* another true byte than 1 may have stayed as it is */
+        return !reduce_wholes(how, ranks, count, size, place) == !*(const uint8_t *)got;
     write_whole(how->type, reduce_wholes(how, ranks, count, size, place), bytes);
     return !memcmp(bytes, got, kinds[how->type].bytes);
 }

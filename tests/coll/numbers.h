@@ -12,6 +12,7 @@
 uint64_t numbers_mix(uint64_t a, uint64_t b);
 
 size_t numbers_bytes(hvd_dtype type);
+bool numbers_have(hvd_dtype type, hvd_op op); /* the type has the op */
 bool numbers_are_real(hvd_dtype type);
 const char *numbers_type(hvd_dtype type);
 const char *numbers_op(hvd_op op);

@@ -136,33 +136,50 @@ struct shape {
     enum coll_kind kind;
     enum plan_form form;
     bool reduces, typed;
+    bool brief; /* the first batches have it with the first types and ops alone */
 };
 
+/* clang-format off */
 static const struct shape shapes[] = {
-    {COLL_ALLREDUCE,         PLAN_PLAIN,     true,  true },
-    { COLL_ALLREDUCE,        PLAN_OF_PIECES, true,  true },
-    { COLL_REDUCESCATTER,    PLAN_PLAIN,     true,  true },
-    { COLL_REDUCESCATTER,    PLAN_COUNTS,    true,  true },
-    { COLL_BROADCAST,        PLAN_PLAIN,     false, true },
-    { COLL_ALLGATHER,        PLAN_PLAIN,     false, true },
-    { COLL_ALLGATHER,        PLAN_COUNTS,    false, true },
-    { COLL_ALLTOALL,         PLAN_PLAIN,     false, true },
-    { COLL_ALLTOALL,         PLAN_COUNTS,    false, true },
-    { COLL_JOIN,             PLAN_PLAIN,     true,  true },
-    { COLL_BARRIER,          PLAN_PLAIN,     false, false},
-    { COLL_ALLGATHER_RAGGED, PLAN_COUNTS,    false, true },
-    { COLL_ALLTOALL_RAGGED,  PLAN_COUNTS,    false, true },
+    { COLL_ALLREDUCE,        PLAN_PLAIN,     true,  true,  false },
+    { COLL_ALLREDUCE,        PLAN_OF_PIECES, true,  true,  true },
+    { COLL_REDUCESCATTER,    PLAN_PLAIN,     true,  true,  true },
+    { COLL_REDUCESCATTER,    PLAN_COUNTS,    true,  true,  true },
+    { COLL_BROADCAST,        PLAN_PLAIN,     false, true,  false },
+    { COLL_ALLGATHER,        PLAN_PLAIN,     false, true,  true },
+    { COLL_ALLGATHER,        PLAN_COUNTS,    false, true,  true },
+    { COLL_ALLTOALL,         PLAN_PLAIN,     false, true,  true },
+    { COLL_ALLTOALL,         PLAN_COUNTS,    false, true,  true },
+    { COLL_JOIN,             PLAN_PLAIN,     true,  true,  true },
+    { COLL_BARRIER,          PLAN_PLAIN,     false, false, false },
+    { COLL_ALLGATHER_RAGGED, PLAN_COUNTS,    false, true,  true },
+    { COLL_ALLTOALL_RAGGED,  PLAN_COUNTS,    false, true,  true },
 };
+/* clang-format on */
 
 #define TYPES ((size_t)HVD_DTYPE_COUNT)
 #define OPS   ((size_t)HVD_OP_COUNT)
 
-static size_t variants_of(const struct shape *shape)
+static size_t types_of(const struct shape *shape)
 {
-    return (shape->typed ? TYPES : (size_t)1) * (shape->reduces ? OPS : (size_t)1);
+    return !shape->typed ? 1 : shape->brief ? (size_t)HVD_FLOAT64 + 1 : TYPES;
 }
 
-/* Sets kind, form, type and operator number `index`; random plans use this too. */
+static size_t variants_of(const struct shape *shape)
+{
+    return types_of(shape) * (!shape->reduces ? 1 : shape->brief ? (size_t)HVD_PRODUCT + 1 : OPS);
+}
+
+/* The type has another op in place of one that it does not have. */
+static hvd_op op_of(hvd_dtype type, size_t op)
+{
+    while (!numbers_have(type, (hvd_op)op))
+        op = (op + 5) % OPS;
+    return (hvd_op)op;
+}
+
+/* Sets kind, form, type and operator number `index`; random plans use this too, and then choose
+ * type and operator of all. */
 static void set_shape(struct plan *plan, size_t index)
 {
     for (size_t i = 0;; i = (i + 1) % ARRAY_SIZE(shapes)) {
@@ -175,9 +192,9 @@ static void set_shape(struct plan *plan, size_t index)
         plan->kind = shape->kind;
         plan->form = shape->form;
         if (shape->typed)
-            plan->numbers.type = (hvd_dtype)(index % TYPES);
+            plan->numbers.type = (hvd_dtype)(index % types_of(shape));
         if (shape->reduces)
-            plan->numbers.op = (hvd_op)(index / TYPES);
+            plan->numbers.op = op_of(plan->numbers.type, index / types_of(shape));
         return;
     }
 }
@@ -265,9 +282,13 @@ void plan_make(const struct batch *batch, uint64_t number, struct plan *plan)
     ASSERT(variants <= SLOTS * BATCH_CASES);
     /* the slots of a size share all operations, and each slot gets some of each kind */
     index = index * SLOTS + (batch->number + batch->number / SLOTS) % SLOTS;
-    if (batch->number >= FIRST_BATCHES || index >= variants)
-        index = rng_below(&rng, variants);
-    set_shape(plan, index);
+    if (batch->number < FIRST_BATCHES && index < variants) {
+        set_shape(plan, index);
+    } else {
+        set_shape(plan, rng_below(&rng, variants));
+        plan->numbers.type = (hvd_dtype)rng_below(&rng, TYPES);
+        plan->numbers.op = op_of(plan->numbers.type, rng_below(&rng, OPS));
+    }
     plan->numbers.loose = rng_below(&rng, 3) == 0;
     set_scales(plan, &rng);
     plan->root = (uint32_t)rng_below(&rng, PROCESSES_MAX);

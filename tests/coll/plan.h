@@ -13,7 +13,7 @@
 #include "tests/coll/numbers.h"
 #include "tests/coll/processes.h"
 
-#define BATCH_CASES   68 /* SLOTS batches of them hold every variant of plan.c */
+#define BATCH_CASES   82 /* SLOTS batches of them hold every variant of plan.c */
 #define BATCH_GROUPS  4  /* beside the group of all members */
 #define PLAN_PIECES   12
 #define PLAN_BEFORE   4 /* operations of a member before it joins, at most */

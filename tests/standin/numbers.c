@@ -18,8 +18,10 @@ size_t numbers_bytes(int type)
     case NCCL_FLOAT16:
     case NCCL_BFLOAT16: return 2;
     case NCCL_INT32:
+    case NCCL_UINT32:
     case NCCL_FLOAT32: return 4;
     case NCCL_INT64:
+    case NCCL_UINT64:
     case NCCL_FLOAT64: return 8;
     default: return 0;
     }
@@ -115,6 +117,7 @@ static uint16_t to_brain(float number)
 FOLD(fold_floats, float, PLUS_OF, TIMES_OF)
 FOLD(fold_doubles, double, PLUS_OF, TIMES_OF)
 FOLD(fold_integers, int64_t, PLUS_INT, TIMES_INT)
+FOLD(fold_naturals, uint64_t, PLUS_INT, TIMES_INT)
 
 /* ---- loading and storing elements ------------------------------------------------------------ */
 
@@ -122,6 +125,7 @@ union many {
     float floats[AT_ONCE];
     double doubles[AT_ONCE];
     int64_t integers[AT_ONCE];
+    uint64_t naturals[AT_ONCE];
 };
 
 static int64_t from_int8(uint8_t bits)
@@ -144,7 +148,9 @@ static void load(union many *many, int type, const void *in, size_t count)
     case NCCL_INT8: LOAD(integers, uint8_t, from_int8);
     case NCCL_UINT8: LOAD(integers, uint8_t, );
     case NCCL_INT32: LOAD(integers, int32_t, );
+    case NCCL_UINT32: LOAD(naturals, uint32_t, );
     case NCCL_INT64: LOAD(integers, int64_t, );
+    case NCCL_UINT64: LOAD(naturals, uint64_t, );
     case NCCL_FLOAT16: LOAD(floats, uint16_t, from_half);
     case NCCL_BFLOAT16: LOAD(floats, uint16_t, from_brain);
     case NCCL_FLOAT32: LOAD(floats, float, );
@@ -167,7 +173,9 @@ static void store(const union many *many, int type, void *out, size_t count)
     case NCCL_INT8: STORE(integers, int8_t, (int8_t));
     case NCCL_UINT8: STORE(integers, uint8_t, (uint8_t));
     case NCCL_INT32: STORE(integers, int32_t, (int32_t));
+    case NCCL_UINT32: STORE(naturals, uint32_t, (uint32_t));
     case NCCL_INT64: STORE(integers, int64_t, );
+    case NCCL_UINT64: STORE(naturals, uint64_t, );
     case NCCL_FLOAT16: STORE(floats, uint16_t, to_half);
     case NCCL_BFLOAT16: STORE(floats, uint16_t, to_brain);
     case NCCL_FLOAT32: STORE(floats, float, );
@@ -232,6 +240,8 @@ void numbers_reduce(const struct reduction *reduction, int type, unsigned member
                 fold_doubles(reduction->op, sum.doubles, next.doubles, now);
             else if (is_float(type))
                 fold_floats(reduction->op, sum.floats, next.floats, now);
+            else if (type == NCCL_UINT32 || type == NCCL_UINT64)
+                fold_naturals(reduction->op, sum.naturals, next.naturals, now);
             else
                 fold_integers(reduction->op, sum.integers, next.integers, now);
         }

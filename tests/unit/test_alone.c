@@ -585,9 +585,9 @@ TEST(a_registration_says_what_is_wrong)
     CHECK_CODE(t, hvd_state_add(program.state, "more", NULL, 1), HVD_E_INVAL);
     CHECK_OK(t, hvd_state_add(program.state, "nothing", NULL, 0));
     CHECK_CODE(t, hvd_state_add(NULL, "more", program.weights, 1), HVD_E_INVAL);
-    CHECK_CODE(t, hvd_state_add_scalar(program.state, "more", &program.step, (hvd_dtype)8),
+    CHECK_CODE(t, hvd_state_add_scalar(program.state, "more", &program.step, (hvd_dtype)13),
                HVD_E_INVAL);
-    CHECK_HAS(t, hvd_last_error(), "hvd_state_add_scalar: \"more\": there is no type 8");
+    CHECK_HAS(t, hvd_last_error(), "hvd_state_add_scalar: \"more\": there is no type 13");
     CHECK_CODE(t, hvd_state_add_array(program.state, NULL, program.weights, 1, (hvd_dtype)-1),
                HVD_E_INVAL);
     CHECK_HAS(t, hvd_last_error(), "there is no type -1");

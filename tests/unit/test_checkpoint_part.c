@@ -6,6 +6,8 @@
 
 #include "base/mem.h"
 #include "proto/commit.h"
+#include "proto/entry_type.h"
+#include "state/checkpoint/part_internal.h"
 #include "state/sum.h"
 #include "tests/lib/files.h"
 #include "tests/lib/fixture.h"
@@ -99,6 +101,26 @@ TEST(a_file_is_safetensors)
     CHECK_INT(t, part.items[2].bytes, ==, 12);
     CHECK_INT(t, part.items[2].type, ==, 1 + HVD_FLOAT32);
     CHECK_INT(t, part.items[4].offset, ==, 24);
+}
+
+/* A type of hvd.h has its name in a file and its size, which is that of the entry's type. */
+TEST(every_type_of_hvd_h)
+{
+    uint32_t type, again = 0;
+
+    for (hvd_dtype dtype = HVD_UINT8; (type = entry_type_of(dtype)) != ENTRY_TYPE_BYTES; dtype++) {
+        CHECK(t, part_type_name(type) != NULL);
+        CHECK(t, part_type_named(part_type_name(type), &again));
+        CHECK_INT(t, again, ==, type);
+        CHECK_INT(t, part_type_bytes(type), ==, entry_type_bytes(type));
+    }
+    CHECK_INT(t, again, ==, 1 + HVD_BOOL);
+    CHECK_TEXT(t, part_type_name(1 + HVD_BOOL), "BOOL");
+    CHECK_TEXT(t, part_type_name(1 + HVD_UINT16), "U16");
+    CHECK_TEXT(t, part_type_name(1 + HVD_INT16), "I16");
+    CHECK_TEXT(t, part_type_name(1 + HVD_UINT32), "U32");
+    CHECK_TEXT(t, part_type_name(1 + HVD_UINT64), "U64");
+    CHECK(t, !part_type_name(2 + HVD_BOOL));
 }
 
 /* Sums are those of the chunks of the file, with the header. */

@@ -95,6 +95,8 @@ static void put_numbers(hvd_dtype type, uint32_t rank, void *at, size_t bytes)
         case HVD_BFLOAT16: memcpy(to, &(uint16_t){ (uint16_t)(word >> 16) }, 2); break;
         case HVD_INT64: memcpy(to, &(int64_t){ number }, 8); break;
         case HVD_INT32: memcpy(to, &(int32_t){ (int32_t)number }, 4); break;
+        case HVD_INT16: memcpy(to, &(int16_t){ (int16_t)number }, 2); break;
+        case HVD_BOOL: *to = number % 3 == 0; break;
         default: *to = (uint8_t)number; break;
         }
     }
@@ -255,8 +257,8 @@ static void act_every_kind(struct team *team, uint32_t rank)
 
 static void act_every_type(struct team *team, uint32_t rank)
 {
-    static const hvd_dtype types[] = { HVD_UINT8,    HVD_INT32,   HVD_INT64,
-                                       HVD_BFLOAT16, HVD_FLOAT32, HVD_FLOAT64 };
+    static const hvd_dtype types[] = { HVD_UINT8,   HVD_INT32,   HVD_INT64, HVD_BFLOAT16,
+                                       HVD_FLOAT32, HVD_FLOAT64, HVD_INT16, HVD_BOOL };
 
     for (size_t i = 0; i < ARRAY_SIZE(types) && !team->rc[rank]; i++) {
         for (int op = HVD_SUM; op < HVD_OP_COUNT && !team->rc[rank]; op++) {
@@ -264,6 +266,8 @@ static void act_every_type(struct team *team, uint32_t rank)
                 .kind = COLL_ALLREDUCE, .type = types[i], .op = (hvd_op)op, .count = 100
             };
 
+            if (!reduce_knows(types[i], (hvd_op)op))
+                continue;
             team->rc[rank] = do_task(team, rank, &task);
             task.kind = COLL_REDUCESCATTER;
             task.prescale = reduce_type_is_real(types[i]) ? 0.5 : 0;

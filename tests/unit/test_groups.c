@@ -317,6 +317,16 @@ TEST(numbers_and_scales)
                      "allreduce: there is no type -1; use one of hvd_dtype"));
     CHECK(t, refuses(REDUCE(.op = (hvd_op)99, FROM_TO(1)),
                      "allreduce: there is no op 99; use one of hvd_op"));
+    CHECK(
+        t,
+        refuses((hvd_call){ .kind = HVD_ALLREDUCE, .type = HVD_FLOAT16, .op = HVD_AND, FROM_TO(1) },
+                "allreduce: float16 does not have the op and; use an integer type or "
+                "HVD_BOOL"));
+    CHECK(t,
+          refuses(
+              (hvd_call){ .kind = HVD_ALLREDUCE, .type = HVD_BOOL, .op = HVD_AVERAGE, FROM_TO(1) },
+              "allreduce: bool does not have the op average; use HVD_AND, HVD_OR or "
+              "HVD_XOR"));
     CHECK(t, refuses(
                  (hvd_call){
                      .kind = HVD_REDUCESCATTER, .type = HVD_INT64, .postscale = 0.5, FROM_TO(1) },

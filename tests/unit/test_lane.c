@@ -33,11 +33,20 @@ struct task {
 
 static void put(hvd_dtype type, void *base, size_t at, double number)
 {
+    int64_t whole = (int64_t)number;
+
     switch (type) {
-    case HVD_UINT8: ((uint8_t *)base)[at] = (uint8_t)number; break;
-    case HVD_INT8: ((int8_t *)base)[at] = (int8_t)number; break;
-    case HVD_INT32: ((int32_t *)base)[at] = (int32_t)number; break;
-    case HVD_INT64: ((int64_t *)base)[at] = (int64_t)number; break;
+    case HVD_UINT8:
+    case HVD_INT8:
+    case HVD_INT16:
+    case HVD_UINT16:
+    case HVD_INT32:
+    case HVD_UINT32:
+    case HVD_INT64:
+    case HVD_UINT64:
+    case HVD_BOOL: /* the lowest bytes; all machines are little-endian */
+        memcpy((uint8_t *)base + at * reduce_type_bytes(type), &whole, reduce_type_bytes(type));
+        break;
     case HVD_FLOAT16: ((uint16_t *)base)[at] = half_from_float((float)number); break;
     case HVD_BFLOAT16: ((uint16_t *)base)[at] = bfloat_from_float((float)number); break;
     case HVD_FLOAT32: ((float *)base)[at] = (float)number; break;
@@ -67,6 +76,8 @@ static double input(const struct task *task, uint32_t index, size_t at)
         return (double)((index * 2654435761u + at * 40503u) % 1000003u) / 7.0 - 50000.0;
     if (task->op == HVD_PRODUCT && index > 5)
         return 1;
+    if (task->type == HVD_BOOL)
+        return (double)((index * 7 + at * 3) % 5 > 2);
     return (double)(1 + (index * 7 + at * 3) % spread);
 }
 
@@ -74,7 +85,7 @@ static double input(const struct task *task, uint32_t index, size_t at)
  * each other floating type. */
 static double combined(const struct task *task, double left, double right)
 {
-    bool wide = task->type == HVD_FLOAT64 || task->type <= HVD_INT64;
+    bool wide = task->type == HVD_FLOAT64 || !reduce_type_is_real(task->type);
 
     switch (task->op) {
     case HVD_SUM:
@@ -82,6 +93,9 @@ static double combined(const struct task *task, double left, double right)
     case HVD_MIN: return right < left ? right : left;
     case HVD_MAX: return right > left ? right : left;
     case HVD_PRODUCT: return wide ? left * right : (double)((float)left * (float)right);
+    case HVD_AND: return (double)((uint64_t)left & (uint64_t)right);
+    case HVD_OR: return (double)((uint64_t)left | (uint64_t)right);
+    case HVD_XOR: return (double)((uint64_t)left ^ (uint64_t)right);
     }
     return 0;
 }
@@ -96,7 +110,7 @@ static double expected(const struct task *task, uint32_t size, size_t at)
         result = combined(task, result, rounded(task->type, input(task, i, at)));
     if (task->op != HVD_AVERAGE)
         return result;
-    if (task->type <= HVD_INT64)
+    if (!reduce_type_is_real(task->type))
         return floor(result / size);
     return task->type == HVD_FLOAT64 ? result / size : (double)((float)result / (float)size);
 }
@@ -201,6 +215,8 @@ static void act_each_allreduce(struct team_member *member)
 
     for (task.type = HVD_UINT8; task.type < HVD_DTYPE_COUNT; task.type++) {
         for (task.op = HVD_SUM; task.op < HVD_OP_COUNT; task.op++) {
+            if (!reduce_knows(task.type, task.op))
+                continue;
             for (task.way = LANE_GATHER; task.way <= LANE_ORDER && !member->rc; task.way++) {
                 task.count = counts[turn++ % ARRAY_SIZE(counts)];
                 task.first = turn % 3 && task.way == LANE_GATHER;
@@ -400,13 +416,14 @@ TEST_FLAGS(reducescatter_of_uneven_parts, TEST_NO_TORTURE)
 
     for (uint32_t size = 1; size <= 9; size++) {
         team_open(&team, size);
-        for (size_t i = 0; i < 16; i++) {
+        for (size_t i = 0; i < 2 * HVD_DTYPE_COUNT; i++) {
             task.type = (hvd_dtype)(i / 2);
             task.op = (hvd_op)((i + size) % HVD_OP_COUNT);
             task.way = two[i % 2];
             task.count = i != 5;
-            task.wild = task.way == LANE_ORDER && task.type >= HVD_FLOAT16;
-            task.op = task.wild ? HVD_SUM : task.op;
+            task.wild = task.way == LANE_ORDER && reduce_type_is_real(task.type);
+            if (task.wild || !reduce_knows(task.type, task.op))
+                task.op = task.type == HVD_BOOL ? HVD_XOR : HVD_SUM;
             team_run(&team, act_reducescatter, &task);
             CHECK_TEXT(t, team_wrong(&team), NULL);
         }

@@ -35,23 +35,29 @@ static double give(const struct trial *trial, uint32_t rank, size_t i)
 {
     double number = (double)((rank * 7 + i * 3) % 5);
 
-    return trial->type == HVD_UINT8 ? number : number - 2;
+    if (trial->type == HVD_BOOL)
+        return number > 2;
+    return reduce_type(trial->type)->has_sign ? number - 2 : number;
 }
 
 /* Writes the number as element i of a buffer of this type; load reads an element. */
 static void store(hvd_dtype type, void *base, size_t i, double number)
 {
     uint8_t *at = (uint8_t *)base + i * reduce_type_bytes(type);
-    int32_t middle = (int32_t)number;
     int64_t wide = (int64_t)number;
     float single = (float)number;
     uint16_t half = type == HVD_FLOAT16 ? half_from_float(single) : bfloat_from_float(single);
 
     switch (type) {
     case HVD_UINT8:
-    case HVD_INT8: *at = (uint8_t)wide; break;
-    case HVD_INT32: memcpy(at, &middle, sizeof(middle)); break;
-    case HVD_INT64: memcpy(at, &wide, sizeof(wide)); break;
+    case HVD_INT8:
+    case HVD_INT16:
+    case HVD_UINT16:
+    case HVD_INT32:
+    case HVD_UINT32:
+    case HVD_INT64:
+    case HVD_UINT64:
+    case HVD_BOOL: memcpy(at, &wide, reduce_type_bytes(type)); break; /* the lowest bytes */
     case HVD_FLOAT16:
     case HVD_BFLOAT16: memcpy(at, &half, sizeof(half)); break;
     case HVD_FLOAT32: memcpy(at, &single, sizeof(single)); break;
@@ -71,8 +77,13 @@ static double load(hvd_dtype type, const void *base, size_t i)
     switch (type) {
     case HVD_UINT8: return *at;
     case HVD_INT8: return (int8_t)*at;
+    case HVD_BOOL: return *at;
+    case HVD_INT16: memcpy(&half, at, sizeof(half)); return (int16_t)half;
+    case HVD_UINT16: memcpy(&half, at, sizeof(half)); return half;
     case HVD_INT32: memcpy(&middle, at, sizeof(middle)); return middle;
-    case HVD_INT64: memcpy(&wide, at, sizeof(wide)); return (double)wide;
+    case HVD_UINT32: memcpy(&middle, at, sizeof(middle)); return (uint32_t)middle;
+    case HVD_INT64:
+    case HVD_UINT64: memcpy(&wide, at, sizeof(wide)); return (double)wide;
     case HVD_FLOAT16: memcpy(&half, at, sizeof(half)); return (double)half_to_float(half);
     case HVD_BFLOAT16: memcpy(&half, at, sizeof(half)); return (double)bfloat_to_float(half);
     case HVD_FLOAT32: memcpy(&single, at, sizeof(single)); return (double)single;
@@ -101,6 +112,9 @@ static double reduced(const struct trial *trial, uint32_t size, size_t i)
         case HVD_MIN: sum = other < sum ? other : sum; break;
         case HVD_MAX: sum = other > sum ? other : sum; break;
         case HVD_PRODUCT: sum *= other; break;
+        case HVD_AND:
+        case HVD_OR:
+        case HVD_XOR: return NAN; /* not by NCCL */
         }
     }
     if (trial->op == HVD_AVERAGE)
@@ -507,7 +521,7 @@ TEST_FLAGS(scales, TEST_NO_TORTURE)
     struct trial trial = { .kind = COLL_ALLREDUCE, .prescale = 0.25, .postscale = -3 };
 
     for (int op = HVD_SUM; op <= HVD_AVERAGE; op++)
-        for (int type = HVD_FLOAT16; type < HVD_DTYPE_COUNT; type++) {
+        for (int type = HVD_FLOAT16; type <= HVD_FLOAT64; type++) {
             struct comm_team team = { .size = 0 };
             bool well;
 
@@ -592,6 +606,9 @@ TEST(knows_its_limits)
     CHECK(t, knows(HVD_FLOAT32, HVD_SUM, -1e-30, 0));
     CHECK(t, !knows(HVD_FLOAT32, HVD_SUM, 1e-30, 1e-30));
     CHECK(t, knows(HVD_FLOAT64, HVD_SUM, 1e-30, 1e-30));
+    CHECK(t, knows(HVD_UINT32, HVD_SUM, 0, 0) && knows(HVD_UINT64, HVD_MAX, 0, 0));
+    CHECK(t, !knows(HVD_UINT64, HVD_AND, 0, 0) && !knows(HVD_INT32, HVD_XOR, 0, 0));
+    CHECK(t, !knows(HVD_INT16, HVD_SUM, 0, 0) && !knows(HVD_BOOL, HVD_MIN, 0, 0));
     CHECK(t, !knows(HVD_FLOAT32, HVD_MAX, 2, 0));
     CHECK(t, knows(HVD_FLOAT32, HVD_MAX, 1, 1));
     CHECK(t, !comm_knows(&(const struct coll_call){ .kind = COLL_BARRIER }, 4));

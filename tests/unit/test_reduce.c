@@ -78,8 +78,13 @@ static double back(hvd_dtype type, const void *at)
     switch (type) {
     case HVD_UINT8: return *(const uint8_t *)at;
     case HVD_INT8: return *(const int8_t *)at;
+    case HVD_BOOL: return *(const uint8_t *)at;
+    case HVD_INT16: memcpy(&half, at, sizeof(half)); return (int16_t)half;
+    case HVD_UINT16: memcpy(&half, at, sizeof(half)); return half;
     case HVD_INT32: memcpy(&whole, at, sizeof(whole)); return whole;
+    case HVD_UINT32: memcpy(&whole, at, sizeof(whole)); return (uint32_t)whole;
     case HVD_INT64: memcpy(&wide, at, sizeof(wide)); return (double)wide;
+    case HVD_UINT64: memcpy(&wide, at, sizeof(wide)); return (double)(uint64_t)wide;
     case HVD_FLOAT16: memcpy(&half, at, sizeof(half)); return (double)half_to_float(half);
     case HVD_BFLOAT16: memcpy(&half, at, sizeof(half)); return (double)bfloat_to_float(half);
     case HVD_FLOAT32: memcpy(&single, at, sizeof(single)); return (double)single;
@@ -92,14 +97,18 @@ static void put(hvd_dtype type, void *at, double number)
 {
     uint16_t half;
     float single = (float)number;
-    int64_t wide = (int64_t)number;
-    int32_t whole = (int32_t)number;
+    int64_t wide = number < 0x1p63 ? (int64_t)number : (int64_t)(uint64_t)number;
 
     switch (type) {
-    case HVD_UINT8: *(uint8_t *)at = (uint8_t)number; break;
-    case HVD_INT8: *(int8_t *)at = (int8_t)number; break;
-    case HVD_INT32: memcpy(at, &whole, sizeof(whole)); break;
-    case HVD_INT64: memcpy(at, &wide, sizeof(wide)); break;
+    case HVD_UINT8:
+    case HVD_INT8:
+    case HVD_INT16:
+    case HVD_UINT16:
+    case HVD_INT32:
+    case HVD_UINT32:
+    case HVD_INT64:
+    case HVD_UINT64:
+    case HVD_BOOL: memcpy(at, &wide, reduce_type_bytes(type)); break; /* the lowest bytes */
     case HVD_FLOAT16:
         half = half_from_float(single);
         memcpy(at, &half, sizeof(half));
@@ -138,20 +147,45 @@ static double reduced(hvd_dtype type, hvd_op op, double left, double right)
 
 TEST(every_type_and_op)
 {
-    for (hvd_dtype type = HVD_UINT8; type < HVD_DTYPE_COUNT; type++) {
-        bool whole = type <= HVD_INT64;
+    for (hvd_dtype type = HVD_UINT8; type < HVD_BOOL; type++) {
+        bool whole = !reduce_type_is_real(type);
 
         CHECK(t, reduced(type, HVD_SUM, 3, 8) == 11);
         CHECK(t, reduced(type, HVD_AVERAGE, 3, 8) == (whole ? 5 : 5.5));
         CHECK(t, reduced(type, HVD_MIN, 3, 8) == 3 && reduced(type, HVD_MIN, 8, 3) == 3);
         CHECK(t, reduced(type, HVD_MAX, 3, 8) == 8 && reduced(type, HVD_MAX, 8, 3) == 8);
         CHECK(t, reduced(type, HVD_PRODUCT, 3, 8) == 24);
-        if (type != HVD_UINT8) {
+        if (whole) {
+            CHECK(t, reduced(type, HVD_AND, 12, 10) == 8 && reduced(type, HVD_OR, 12, 10) == 14);
+            CHECK(t, reduced(type, HVD_XOR, 12, 10) == 6);
+        }
+        if (reduce_type(type)->has_sign) {
             CHECK(t, reduced(type, HVD_SUM, -3, 8) == 5);
             CHECK(t, reduced(type, HVD_AVERAGE, -3, -4) == (whole ? -3 : -3.5));
             CHECK(t, reduced(type, HVD_MIN, -3, 8) == -3);
         }
     }
+}
+
+/* An HVD_BOOL is true by any byte but 0; what is written is 0 or 1. */
+TEST(truths)
+{
+    static const struct {
+        hvd_op op;
+        double results[4]; /* of false and false, false and true, true and false, both */
+    } rows[] = {
+        {HVD_AND,  { 0, 0, 0, 1 }},
+        { HVD_MIN, { 0, 0, 0, 1 }},
+        { HVD_OR,  { 0, 1, 1, 1 }},
+        { HVD_MAX, { 0, 1, 1, 1 }},
+        { HVD_XOR, { 0, 1, 1, 0 }},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        for (int two = 0; two < 4; two++)
+            for (int byte = 1; byte < 256; byte += 127)
+                CHECK(t, reduced(HVD_BOOL, rows[i].op, two & 2 ? 2 : 0, two & 1 ? byte : 0) ==
+                             rows[i].results[two]);
 }
 
 /* Sums of whole numbers wrap around. Averages do not, because they are computed in 64 bits. */
@@ -163,6 +197,14 @@ TEST(whole_numbers_wrap)
     CHECK(t, reduced(HVD_INT32, HVD_PRODUCT, 65536, 65536) == 0);
     CHECK(t, reduced(HVD_INT64, HVD_SUM, -0x1p63, -1) == 0x1p63 - 1 ||
                  reduced(HVD_INT64, HVD_SUM, -0x1p63, -1) == 0x1p63);
+    CHECK(t, reduced(HVD_INT16, HVD_SUM, INT16_MAX, 1) == INT16_MIN);
+    CHECK(t, reduced(HVD_UINT16, HVD_PRODUCT, UINT16_MAX, UINT16_MAX) == 1);
+    CHECK(t, reduced(HVD_UINT32, HVD_SUM, UINT32_MAX, 2) == 1);
+    CHECK(t, reduced(HVD_UINT64, HVD_MAX, 0x1p63, 1) == 0x1p63);
+    CHECK(t, reduced(HVD_UINT64, HVD_MIN, 0x1p63, 1) == 1);
+    CHECK(t, reduced(HVD_UINT64, HVD_AVERAGE, 0x1p63, 0x1p62) == 0x1p62 + 0x1p61);
+    CHECK(t, reduced(HVD_UINT32, HVD_AVERAGE, UINT32_MAX, UINT32_MAX) == UINT32_MAX);
+    CHECK(t, reduced(HVD_INT16, HVD_AVERAGE, INT16_MIN, INT16_MIN) == INT16_MIN);
     CHECK(t, reduced(HVD_UINT8, HVD_AVERAGE, 200, 100) == 150);
     CHECK(t, reduced(HVD_INT8, HVD_AVERAGE, -100, -100) == -100);
     CHECK(t, reduced(HVD_INT32, HVD_AVERAGE, INT32_MAX, INT32_MAX) == INT32_MAX);
@@ -171,10 +213,10 @@ TEST(whole_numbers_wrap)
 /* Real numbers are scaled before and after the sum; whole numbers are not. */
 TEST(only_reals_are_scaled)
 {
-    for (hvd_dtype type = HVD_UINT8; type < HVD_DTYPE_COUNT; type++) {
+    for (hvd_dtype type = HVD_UINT8; type < HVD_BOOL; type++) {
         bool real = reduce_type_is_real(type);
 
-        CHECK(t, real == (type > HVD_INT64));
+        CHECK(t, real == (type >= HVD_FLOAT16 && type <= HVD_FLOAT64));
         CHECK(t, scaled(type, HVD_SUM, 3, 8, 0.5, 4) == (real ? 22 : 11));
         CHECK(t, scaled(type, HVD_AVERAGE, 3, 9, 0.5, 4) == (real ? 12 : 6));
         CHECK(t, scaled(type, HVD_PRODUCT, 3, 8, 0.5, 4) == 24);
@@ -243,7 +285,8 @@ TEST(identity_changes_nothing)
     for (hvd_dtype type = HVD_UINT8; type < HVD_DTYPE_COUNT; type++)
         for (hvd_op op = HVD_SUM; op < HVD_OP_COUNT; op++)
             for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-                if ((type == HVD_UINT8 && numbers[i] < 0) ||
+                if (!reduce_knows(type, op) || (!reduce_type(type)->has_sign && numbers[i] < 0) ||
+                    (type == HVD_BOOL && numbers[i] > 1) ||
                     (!reduce_type_is_real(type) && isinf(numbers[i])))
                     continue;
                 CHECK(t, !is_changed_by_identity(type, op, numbers[i], 1));
@@ -266,7 +309,10 @@ TEST(identity_fills)
 TEST(the_unknown_is_refused)
 {
     CHECK(t, reduce_knows(HVD_UINT8, HVD_SUM) && reduce_knows(HVD_FLOAT64, HVD_PRODUCT));
-    CHECK(t, !reduce_knows((hvd_dtype)8, HVD_SUM) && !reduce_knows(HVD_INT8, (hvd_op)5));
+    CHECK(t, !reduce_knows((hvd_dtype)13, HVD_SUM) && !reduce_knows(HVD_INT8, (hvd_op)8));
+    CHECK(t, !reduce_knows(HVD_BOOL, HVD_SUM) && !reduce_knows(HVD_BOOL, HVD_AVERAGE) &&
+                 !reduce_knows(HVD_BOOL, HVD_PRODUCT) && reduce_knows(HVD_BOOL, HVD_MIN));
+    CHECK(t, !reduce_knows(HVD_FLOAT16, HVD_AND) && !reduce_knows(HVD_FLOAT64, HVD_XOR));
     CHECK(t, !reduce_knows((hvd_dtype)-1, HVD_SUM) && !reduce_knows(HVD_INT8, (hvd_op)-1));
     CHECK_TEXT(t, reduce_type_name((hvd_dtype)99), "?");
     CHECK_TEXT(t, reduce_op_name((hvd_op)99), "?");
