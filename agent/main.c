@@ -15,6 +15,7 @@
 #include "os/file.h"
 #include "os/secrets.h"
 #include "os/stderr_log.h"
+#include "state/remote/remote.h"
 
 #include <event2/event.h>
 #include <inttypes.h>
@@ -251,6 +252,7 @@ int main(int argc, char **argv)
 
     file_hold_standard();
     secrets_seal();
+    remote_storage_add();
     program.start = (struct start){ .report = -1, .secret = -1 };
     if (opt_init(&set, agent_option_table, agent_option_count, &program.options)) {
         fprintf(stderr, "hvd-agent: out of memory\n");

@@ -61,7 +61,7 @@ static int run_checkpoints_await(struct catalog *catalog, struct catalog_result 
         if (waited_us >= READY_TIMEOUT)
             return err_set(err, HVD_E_TIMEOUT,
                            "the directory of checkpoints did not answer within 2 minutes; check "
-                           "the file system of --checkpoint-dir");
+                           "the file system or the server of --checkpoint-dir");
         if (waited_us >= READY_WARNING && !warned) {
             warned = true;
             log_warning(STATE, "waiting for the directory of checkpoints");

@@ -8,6 +8,7 @@
 #include "driver/run.h"
 #include "os/file.h"
 #include "os/stderr_log.h"
+#include "state/remote/remote.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@ int main(int argc, char **argv)
 
     file_hold_standard();
     stderr_log_open();
+    remote_storage_add();
     /* "help" means "--help", and "help drain" means "drain --help". */
     if (argc > 1 && !strcmp(argv[1], "help")) {
         argv[1] = help;

@@ -113,9 +113,9 @@ const struct opt driver_option_table[] = {
                 "option its failure ends the job"),
 
     /* Checkpoints: the interval goes to the core, the rest to the catalog (run_checkpoints.c). */
-    ROW(checkpoint_dir, .name = "checkpoint-dir", .arg = "DIR", .min = 1, .group = "Checkpoints",
-        .help = "write commits to DIR, which all hosts and the driver share, beside the training; "
-                "when no process has a newer commit, the job goes on from the newest one there"),
+    ROW(checkpoint_dir, .name = "checkpoint-dir", .arg = "DIR|s3://BUCKET/PREFIX", .min = 1, .group = "Checkpoints",
+        .help = "write commits to DIR, which all hosts and the driver share, or to s3://BUCKET/PREFIX, "
+                "beside the training; when no process has a newer commit, the job goes on from the newest one there"),
     ROW(checkpoint_interval, .name = "checkpoint-interval", .arg = "TIME|Nc", .preset = "5m",
         .min = 1, .group = "Checkpoints",
         .help = "from one checkpoint to the next: a time, or \"100c\": each 100th commit"),

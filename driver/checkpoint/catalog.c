@@ -213,7 +213,7 @@ static int wait_visible(struct catalog *catalog, const struct checkpoint_manifes
         return err_set(err, HVD_E_NOTFOUND,
                        "%s: a file that an agent has written there is not there, or not whole, on "
                        "the driver's machine; --checkpoint-dir must be a directory that all hosts "
-                       "and the driver share",
+                       "and the driver share, or a bucket",
                        checkpoint_store_where(catalog->store));
     return rc;
 }
@@ -379,6 +379,12 @@ static bool copy_options(struct catalog *catalog, const struct catalog_options *
            catalog->job && catalog->job_id && catalog->ready;
 }
 
+/* True for a path from the root, and for an address: "s3://...". */
+static bool catalog_is_absolute(const char *where)
+{
+    return (*where == '/' || strstr(where, "://")) && strlen(where) < LIMIT_PATH_BYTES;
+}
+
 int catalog_start(const struct catalog_options *options, struct catalog **ret_catalog,
                   struct hvd_err *err)
 {
@@ -386,12 +392,12 @@ int catalog_start(const struct catalog_options *options, struct catalog **ret_ca
     int rc;
 
     ASSERT(options->keep > 0);
-    if (options->where && (options->where[0] != '/' || strlen(options->where) >= LIMIT_PATH_BYTES))
+    if (options->where && !catalog_is_absolute(options->where))
         return err_set(err, HVD_E_INVAL,
                        "--checkpoint-dir: \"%.64s\" is not an absolute path of at most %d bytes; "
                        "agents on other hosts use the same path",
                        options->where, LIMIT_PATH_BYTES - 1);
-    if (options->from && (options->from[0] != '/' || strlen(options->from) >= LIMIT_PATH_BYTES))
+    if (options->from && !catalog_is_absolute(options->from))
         return err_set(err, HVD_E_INVAL,
                        "--from-checkpoint: \"%.64s\" is not an absolute path of at most %d bytes",
                        options->from, LIMIT_PATH_BYTES - 1);

@@ -90,7 +90,8 @@ int owner_take(struct checkpoint_store *store, const char *job, const char *job_
     int rc;
 
     snprintf(path, sizeof(path), "%s/" OWNER_LOCK, checkpoint_store_where(store));
-    rc = lock_take(path, &owner.lock, &holder, err);
+    rc = checkpoint_store_directory(store) < 0 ? HVD_E_UNSUPPORTED
+                                               : lock_take(path, &owner.lock, &holder, err);
     if (rc == HVD_E_BUSY && !owner_read(store, &facts, NULL)) {
         if (strcmp(facts.id, job_id) != 0)
             return owner_refuse(store, HVD_E_BUSY, &facts,

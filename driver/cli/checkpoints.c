@@ -146,6 +146,8 @@ static int show_all(struct checkpoints *run)
     }
     if (!rc)
         rc = checkpoint_each(run->store, show_folder, run, run->err);
+    if (rc && rc != HVD_E_NOMEM && rc != HVD_E_LIMIT)
+        return rc; /* the list has said why */
     if (!rc && run->json) {
         json_close(&run->line, ']');
         rc = json_end(&run->line);
@@ -260,6 +262,7 @@ static int find_dir_of_job(const struct cli_request *request, char where[LIMIT_P
     const char *cwd = "", *lines = "", *value = NULL;
     char path[LIMIT_PATH_BYTES + 16];
     char *folder = NULL;
+    bool whole = false; /* a path from the root, or an address */
     struct buf text;
     int rc = cli_find_job(request->options.state_dir, request->words[0], &folder, err);
 
@@ -276,14 +279,16 @@ static int find_dir_of_job(const struct cli_request *request, char where[LIMIT_P
         value = lines + sizeof(first) - 1;
     else if (strstr(lines, later))
         value = strstr(lines, later) + sizeof(later) - 1;
-    if (!rc && (!value || *value == '"'))
+    if (!rc && (!value || *value == '"')) {
         rc = err_set(err, HVD_E_NOTFOUND,
                      "job %s: its options have no plain --checkpoint-dir; write the path of the "
                      "directory instead of the job",
                      request->words[0]);
-    else if (!rc)
-        snprintf(where, LIMIT_PATH_BYTES, "%s%s%.*s", *value == '/' ? "" : cwd,
-                 *value == '/' ? "" : "/", (int)strcspn(value, "\n"), value);
+    } else if (!rc) {
+        whole = *value == '/' || memmem(value, strcspn(value, "\n"), "://", 3);
+        snprintf(where, LIMIT_PATH_BYTES, "%s%s%.*s", whole ? "" : cwd, whole ? "" : "/",
+                 (int)strcspn(value, "\n"), value);
+    }
     buf_release(&text);
     mem_free(folder);
     return rc;
@@ -352,7 +357,7 @@ static int checkpoints_run(const struct cli_request *request, struct hvd_err *er
 
 const struct cli_verb cli_checkpoints = {
     .name = "checkpoints",
-    .words = "JOB|DIR [verify | export DEST | prune N] ",
+    .words = "JOB|DIR|s3://BUCKET/PREFIX [verify | export DEST | prune N] ",
     .about =
         "Lists the checkpoints of a job or a directory, or the one in DIR/commit-12.5; verify "
         "reads all bytes and compares every checksum; export copies the newest complete one; prune "

@@ -7,6 +7,7 @@
 #include "state/checkpoint/storage_internal.h"
 
 #include "base/mem.h"
+#include "base/panic.h"
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -32,14 +33,28 @@ static int check_object_name(const struct checkpoint_store *storage, const char 
                    storage->where, text_quote(name, strlen(name), quoted));
 }
 
+static const struct checkpoint_store_kind *kinds[CHECKPOINT_KINDS_MAX];
+static size_t kind_count;
+
+void checkpoint_store_add_kind(const struct checkpoint_store_kind *kind)
+{
+    ASSERT(kind_count < CHECKPOINT_KINDS_MAX);
+    kinds[kind_count++] = kind;
+}
+
 static int open_or_make(const char *where, bool make, struct checkpoint_store **ret_store,
                         struct hvd_err *err)
 {
+    for (size_t i = 0; i < kind_count; i++)
+        if (!strncmp(where, kinds[i]->scheme, strlen(kinds[i]->scheme)) &&
+            strlen(where) < LIMIT_PATH_BYTES)
+            return kinds[i]->open(where, make, ret_store, err);
     if (strstr(where, "://"))
         return err_set(err, HVD_E_UNSUPPORTED,
-                       "%s: this version keeps checkpoints in directories only; give the path of a "
-                       "directory",
-                       where);
+                       "%.200s: this program keeps checkpoints in directories only; give the path "
+                       "of a directory%s",
+                       where,
+                       kind_count ? "" : " (hvd-elastic checkpoints ADDRESS export DIR fills one)");
     if (!*where || strlen(where) >= LIMIT_PATH_BYTES)
         return err_set(err, HVD_E_INVAL,
                        "\"%.64s\": not the path of a directory; give one of 1 to %d bytes", where,

@@ -23,8 +23,22 @@ struct checkpoint_object;
  * object that was never finished has a name with this end; checkpoint_store_list shows it. */
 #define CHECKPOINT_UNFINISHED ".unfinished"
 
-/* `where` is a path of a directory, which must exist: HVD_E_NOTFOUND. HVD_E_UNSUPPORTED: an address
- * ("s3://...") of a kind that this version has no storage for. */
+/* A further kind of storage, for addresses that begin with `scheme`: "s3://". make: open is called
+ * for checkpoint_store_make. */
+struct checkpoint_store_kind {
+    const char *scheme;
+    int (*open)(const char *where, bool make, struct checkpoint_store **ret_store,
+                struct hvd_err *err);
+};
+
+/* A program adds kinds at its start, before a thread opens a storage. libhvd adds none, so a worker
+ * depends on no library for them. The kind is kept. */
+#define CHECKPOINT_KINDS_MAX 4
+void checkpoint_store_add_kind(const struct checkpoint_store_kind *kind);
+
+/* `where` is a path of a directory, which must exist: HVD_E_NOTFOUND; or an address of a kind that
+ * was added. HVD_E_UNSUPPORTED: an address ("s3://...") of a kind that this program does not have.
+ */
 int checkpoint_store_open(const char *where, struct checkpoint_store **ret_store,
                           struct hvd_err *err) MUST_CHECK;
 void checkpoint_store_close(struct checkpoint_store *storage); /* NULL is fine */

@@ -1,17 +1,24 @@
 #!/usr/bin/env bash
 # The whole pool is lost at once: driver, agents and workers get SIGKILL at random moments, and the same command
 # line is started again. The training goes on from the newest complete checkpoint, and ends with the sums of a
-# training in peace. In the end a new job begins with the last checkpoint, with another number of workers.
+# training in peace. In the end a new job begins with the last checkpoint, with another number of workers. With "s3" the
+# checkpoints are in a bucket, whose server fails at random.
 #
-#     pool_lost.sh ELASTIC TRAINER TIMES [SEED]
+#     pool_lost.sh ELASTIC TRAINER TIMES [SEED [s3]]
 . "$(dirname "$0")/../shell/lib.sh"
 . "$(dirname "$0")/../shell/train.sh"
+[ -z "${5:-}" ] || . "$(dirname "$0")/../shell/s3.sh"
 test_begin "$@"
 times=$3
 seed=${4:-$$}
 RANDOM=$seed
 say_line "seed $seed"
 kept=$folder/checkpoints
+if [ -n "${5:-}" ]; then
+  s3_start
+  s3_fault "kind=500,503,html,reset,late,late500,truncate,error200&percent=10&seed=$seed"
+  kept=s3://kept/some/prefix
+fi
 steps=$((400 * (times + 1)))
 
 begin() {
@@ -23,7 +30,11 @@ begin() {
 
 # The newest complete checkpoint, as ROUND.INDEX.
 newest_complete() {
-  find "$kept" -name COMPLETE -printf '%h\n' | sed 's/.*commit-//' | sort -t. -k1,1n -k2,2n | tail -n 1
+  if [ -d "$kept" ]; then
+    find "$kept" -name COMPLETE -printf '%h\n' | sed 's/.*commit-//' | sort -t. -k1,1n -k2,2n | tail -n 1
+  else
+    "$elastic" checkpoints "$kept" | sed -n 's/ .* complete$//p' | head -n 1
+  fi
 }
 
 intervals=(100ms 20c 1c 250ms)
@@ -49,7 +60,8 @@ done
 await "$err" 'checkpoint .* is complete' $((times + 1))
 finish 0
 all_right $steps
-[ "$(find "$kept" -name COMPLETE | wc -l)" -le 3 ] || die "more than 3 checkpoints are kept: $(ls "$kept")"
+left=$("$elastic" checkpoints "$kept")
+[ "$(grep -c 'complete$' <<<"$left")" -le 3 ] || die "more than 3 checkpoints are kept: $left"
 say_line "$times times all processes were killed; the last checkpoint is $(newest_complete)"
 
 # A new job, with six workers, from the last checkpoint of the first one.
@@ -65,6 +77,10 @@ all_right $((steps + 10))
 first=$(awk '{ print $3 }' "$made" | sort -n | head -n 1)
 [ "$first" -gt 1 ] || die "the second job began anew"
 say_line "a job of six workers began with step $first"
+if [ -n "${5:-}" ]; then
+  say_line "the server of S3: $(s3_counts)"
+  exit 0
+fi
 
 # Two jobs and one directory: the second one is refused, with the name of the first.
 new_job

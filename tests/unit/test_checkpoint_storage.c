@@ -206,7 +206,7 @@ TEST(a_directory_that_cannot_be_used_says_what_to_do)
     CHECK_CODE(t, checkpoint_store_open(path, &other, NULL), HVD_E_NOTFOUND);
     CHECK_CODE(t, checkpoint_store_make(path, &other, NULL), HVD_E_NOTFOUND);
     CHECK_CODE(t, checkpoint_store_open("s3://bucket/prefix", &other, &err), HVD_E_UNSUPPORTED);
-    CHECK_HAS(t, err.text, "s3://bucket/prefix: this version keeps checkpoints in directories");
+    CHECK_HAS(t, err.text, "s3://bucket/prefix: this program keeps checkpoints in directories");
     CHECK_CODE(t, checkpoint_store_open("", &other, NULL), HVD_E_INVAL);
     CHECK(t, other == NULL);
 }

@@ -1,0 +1,15 @@
+/*
+ * remote.c: makes the kinds of this folder known to state/checkpoint/storage.c. Called by the mains
+ * of hvd-elastic and hvd-agent. Invariant: libhvd does not call it, so it needs no libcurl.
+ */
+#include "state/remote/remote.h"
+
+#include "state/checkpoint/storage.h"
+#include "state/remote/s3_storage.h"
+
+void remote_storage_add(void)
+{
+    static const struct checkpoint_store_kind s3 = { S3_SCHEME, s3_storage_open };
+
+    checkpoint_store_add_kind(&s3);
+}

@@ -1,0 +1,36 @@
+/*
+ * s3_text.h: the XML of S3's answers, which is foreign input: its elements in their order, without
+ * a tree in memory.
+ *
+ *     struct s3_reader reader = { .rest = answer };
+ *     while (s3_text_next(&reader, &element))
+ *         if (element.depth == 3 && span_is(element.name, "Key")) ...
+ */
+#ifndef STATE_REMOTE_S3_TEXT_H
+#define STATE_REMOTE_S3_TEXT_H
+
+#include "base/text.h"
+
+struct s3_reader {
+    struct span rest;
+    unsigned depth;
+};
+
+/* An element that begins. Both spans are borrowed from the answer. */
+struct s3_element {
+    struct span name; /* without attributes */
+    struct span text; /* up to the next '<', still encoded */
+    unsigned depth;   /* 1: the element around all others */
+};
+
+/* Finds the next element; false: there is none, or the text is no XML from here on. */
+bool s3_text_next(struct s3_reader *reader, struct s3_element *ret_element);
+
+/* Finds the first element of this name at this depth; false: there is none. */
+bool s3_text_find(struct span answer, const char *name, unsigned depth, struct span *ret_text);
+
+/* Writes the text with its entities ("&amp;", "&#10;") replaced, and a NUL. False: it is longer
+ * than size - 1 bytes, has a NUL, or an entity that is none. */
+bool s3_text_decode(struct span text, char *into, size_t size);
+
+#endif
