@@ -99,7 +99,7 @@ def main() -> None:
         write(os.path.join(into, soname), soname, version, symbols.wanted_of(library, version))
         made += 1
     if made == 0:
-        sys.exit(f"torch_stubs: no library in {folder} links CUDA; is this another build of PyTorch? then drop this step")
+        sys.exit(f"torch_stubs: no library in {folder} links CUDA; is it another build of PyTorch? drop this step")
     print(f"torch_stubs: {made} stand-ins in {into}", file=sys.stderr)
 
 

@@ -1,0 +1,31 @@
+"""Workers die in a training with PyTorch: the model is that of a run in peace."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from conftest import Job
+
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+
+
+def test_killed_and_replaced(job: Job) -> None:
+    job.set_hosts("127.0.0.1:2")
+    job.start_command([sys.executable, str(PROGRAMS / "adam.py"), "200"], np=2, options=("--min-np", "2"))
+    rounds = job.await_line("round of 2 rank 1")
+    job.await_line("step 60")
+    os.kill(job.worker(rounds[0]), signal.SIGKILL)
+    lines = job.finish()
+    joined = [line for line in lines if "round of 2 rank" in line]
+    assert len(joined) == 4, job.said()
+    assert all("step 0 " not in line for line in joined[2:]), job.said()
+    draws: dict[str, set[str]] = {}
+    for line in lines:
+        if line.startswith("[0 ") and " draw " in line:
+            draws.setdefault(line.split()[-2], set()).add(line.split()[-1])
+    assert len(draws) == 200, job.said()
+    assert all(len(drawn) == 1 for drawn in draws.values()), "a repeated step drew another number"
+    assert sum("as in peace: True" in line for line in lines) == 2, job.said()
