@@ -85,6 +85,7 @@ struct words {
     char np[16], step_ms[24], state_kib[24];
     char lease[TIME_TEXT_MAX], stall[TIME_TEXT_MAX], store_lease[TIME_TEXT_MAX];
     char state[ARENA_PATH], discover[ARENA_PATH];
+    char checkpoints[ARENA_PATH], keep[16];
 };
 
 static void say(struct words *words, const char *word)
@@ -132,6 +133,13 @@ static void driver_words(const struct arena *arena, const char *how, struct word
     say(words, "--stall-shutdown");
     say(words, time_format(arena_stall_us(arena), words->stall));
     say_number(words, words->np, sizeof(words->np), "-np", arena->plan->hosts * arena->plan->slots);
+    if (!arena->plan->trace) {
+        say(words, "--checkpoint-interval");
+        say(words, "500ms");
+        say(words, "--checkpoint-dir");
+        say(words, arena_path(arena, "checkpoints", words->checkpoints));
+        say_number(words, words->keep, sizeof(words->keep), "--checkpoint-keep", ARENA_CHECKPOINTS);
+    }
     for (size_t i = 0; arena->options && arena->options[i]; i++)
         say(words, arena->options[i]);
     if (arena->networks) {
@@ -154,7 +162,7 @@ static void driver_words(const struct arena *arena, const char *how, struct word
 struct environment {
     const char *list[ENV_MAX];
     size_t count;
-    char own[8][ENV_BYTES];
+    char own[10][ENV_BYTES];
     size_t own_count;
 };
 
@@ -225,6 +233,7 @@ static int start(struct arena *arena, const char *how, struct hvd_err *err)
     driver_words(arena, how, &words);
     environment_of(arena, &env);
     put(&env, "CHAOS_DISK_FAULTS", arena_path(arena, "disk_faults", path));
+    put(&env, "CHAOS_FOLDER_FAULTS", arena_path(arena, "folder_faults", path));
     put(&env, "LD_PRELOAD", CHAOS_DISK_FAULTS_LIBRARY);
     /* A sanitizer must be the first library that is loaded, so its library is put before ours. */
     asan = getenv("ASAN_OPTIONS");
@@ -434,6 +443,10 @@ int arena_open(struct arena *arena, const struct chaos_plan *plan, const volatil
     rc = arena_folder_make(arena, err);
     if (!rc)
         rc = disk_faults_open(arena_path(arena, "disk_faults", path), &arena->disk_faults, err);
+    if (!rc)
+        rc = disk_faults_open(arena_path(arena, "folder_faults", path), &arena->folder_faults, err);
+    if (!rc)
+        (void)arena_path(arena, "checkpoints", arena->folder_faults->folder);
     if (!rc && plan->store == PLAN_ETCD)
         rc = arena_store_open(arena_path(arena, "etcd", path), err);
     if (!rc && plan->where == PLAN_NETWORKS) {
@@ -484,7 +497,8 @@ void arena_close(struct arena *arena, bool keep)
     mem_free(arena->networks);
     arena->networks = NULL;
     disk_faults_close(arena->disk_faults);
-    arena->disk_faults = NULL;
+    disk_faults_close(arena->folder_faults);
+    arena->disk_faults = arena->folder_faults = NULL;
     if (arena->folder[0] && !keep)
         arena_folder_remove(arena);
     arena->folder[0] = '\0';

@@ -13,6 +13,7 @@
  *     stop          when this file exists, the trainers end
  *     samples/      the trainers' HVD_SAMPLE_LOG
  *     job/          the state directory
+ *     checkpoints/  --checkpoint-dir; a replay has none
  *     driver.log    the driver's log
  */
 #ifndef TESTS_CHAOS_ARENA_H
@@ -23,12 +24,13 @@
 
 #include <sys/types.h>
 
-#define ARENA_HOSTS 64
-#define ARENA_PATH  192
-#define ARENA_NAME  24
+#define ARENA_HOSTS       64
+#define ARENA_PATH        192
+#define ARENA_NAME        24
+#define ARENA_CHECKPOINTS 3 /* the newest ones, which the job keeps */
 
 struct networks;    /* the networks of its hosts: networks.h */
-struct disk_faults; /* the faults in the driver's preloaded library: disk_faults.h */
+struct disk_faults; /* the faults in the preloaded library: disk_faults.h */
 
 struct arena_host {
     char name[ARENA_NAME]; /* "127.0.0.3", or the host's address in its network */
@@ -49,7 +51,7 @@ struct arena {
     pid_t driver;
     int driver_status; /* the wait status of the last one that has ended */
     pid_t former;      /* the one that arena_take_over or arena_stand_by has left; 0: none */
-    struct disk_faults *disk_faults; /* mapped; the driver's process reads it */
+    struct disk_faults *disk_faults, *folder_faults; /* of the driver; of checkpoints/ */
 };
 
 /* Makes the arena with all hosts listed; no driver runs yet. With networks, an sshd runs for each
@@ -57,7 +59,7 @@ struct arena {
 int arena_open(struct arena *arena, const struct chaos_plan *plan, const volatile bool *broken_off,
                struct hvd_err *err) MUST_CHECK;
 
-/* Ends every process of the arena, and removes the folder unless keep is true. */
+/* Ends every process of the arena; removes the folder unless keep is true. */
 void arena_close(struct arena *arena, bool keep);
 
 /* Starts a driver: the first one, or the successor of a dead one, with the same command line. */
@@ -102,8 +104,7 @@ uint32_t arena_trainers(struct arena *arena);
 /* The driver's --stall-shutdown. */
 int64_t arena_stall_us(const struct arena *arena);
 
-/* true: the driver says that its round trains, and that no change of the membership is under way.
- */
+/* true: the driver says that its round trains, and no change of the membership is under way. */
 bool arena_is_at_rest(struct arena *arena);
 
 /* How often the discovery script has begun. A run reads the list after it was counted, and the next
@@ -112,7 +113,6 @@ uint64_t arena_looks(const struct arena *arena);
 
 /* The number of workers when every listed slot trains. */
 uint32_t arena_whole(const struct arena *arena);
-
 /* arena_folder.c: makes the folder in $TMPDIR, with the discovery script, whose mood is NULL. */
 int arena_folder_make(struct arena *arena, struct hvd_err *err) MUST_CHECK;
 void arena_folder_remove(const struct arena *arena);

@@ -334,6 +334,28 @@ static int rest_a_while(struct campaign *campaign, struct hvd_err *err)
     return rc == HVD_E_TIMEOUT ? note_broken(campaign, &entry, true, err) : rc;
 }
 
+/* Waits for the first checkpoint: from now on no fault loses everything. */
+static int await_checkpoint(struct campaign *campaign, struct hvd_err *err)
+{
+    struct chaos *chaos = campaign->chaos;
+    int64_t deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
+    struct checkpoint_seen seen;
+    char path[ARENA_PATH];
+    int rc;
+
+    arena_path(&chaos->arena, "checkpoints", path);
+    while ((rc = checkpoints_newest(path, &seen, err)) == HVD_DONE && !*chaos->arena.broken_off) {
+        if (clock_now_us() >= deadline_us)
+            return err_set(err, HVD_E_TIMEOUT, "no checkpoint is complete within --patience");
+        rc = steps_await(&chaos->steps, chaos->steps.count, clock_now_us() + 100 * TIME_MS, NULL);
+        if (!rc || rc == HVD_E_TIMEOUT)
+            rc = steps_read(&chaos->steps, err);
+        if (rc)
+            return rc;
+    }
+    return rc == HVD_DONE ? HVD_E_STATE : rc;
+}
+
 /* Starts the job, waits until it is whole, and measures it without faults. */
 static int begin(struct campaign *campaign, struct hvd_err *err)
 {
@@ -345,6 +367,8 @@ static int begin(struct campaign *campaign, struct hvd_err *err)
                          clock_now_us() + chaos->arena.plan->patience_us, err);
     if (!rc)
         rc = rest(campaign, PEACE_STEPS, err);
+    if (!rc)
+        rc = await_checkpoint(campaign, err);
     if (!rc) {
         campaign->record->usual_us = steps_usual_us(&chaos->steps, 0);
         proc_scan_take(&chaos->scan, &chaos->arena);

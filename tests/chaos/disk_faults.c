@@ -1,6 +1,6 @@
 /*
  * disk_faults.c: maps the page that the driver's preloaded library reads, and sets it to calm.
- * faults_disk.c writes the fields of the page.
+ * faults_disk.c and faults_pool.c write the fields of the page.
  */
 #include "tests/chaos/disk_faults.h"
 
@@ -40,4 +40,5 @@ void disk_faults_calm(struct disk_faults *disk_faults)
     atomic_store(&disk_faults->write_delay_us, 0);
     atomic_store(&disk_faults->disk_full, 0);
     atomic_store(&disk_faults->disk_broken, 0);
+    atomic_store(&disk_faults->disk_readonly, 0);
 }

@@ -1,7 +1,8 @@
 /*
  * disk_faults_preload.c: the faulty disk and clock of a process. Its C library calls that read the
  * wall clock or change files come here, and are passed on as system calls. So other preloaded
- * libraries and sanitizers make no difference, and nothing is allocated here.
+ * libraries and sanitizers make no difference, and nothing is allocated here. Two pages of faults
+ * apply: one everywhere, the other below one folder.
  *
  * Functions with two names, such as pwrite and pwrite64, are both here: the driver calls one and
  * SQLite the other. Parameters have the names of the C library's headers.
@@ -11,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -27,15 +29,17 @@
 
 static struct disk_faults calm;
 static struct disk_faults *disk_faults = &calm;
+static struct disk_faults *folder_faults = &calm;
 
-__attribute__((constructor)) static void disk_faults_begin(void)
+/* Maps the page that this variable names. Without the variable the page is calm. */
+static struct disk_faults *map_page(const char *variable)
 {
-    const char *path = getenv("CHAOS_DISK_FAULTS");
+    const char *path = getenv(variable);
     void *page = MAP_FAILED;
     long fd;
 
     if (!path)
-        return;
+        return &calm;
     fd = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
     if (fd >= 0) {
         page = mmap(NULL, DISK_FAULTS_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
@@ -44,13 +48,22 @@ __attribute__((constructor)) static void disk_faults_begin(void)
     if (page == MAP_FAILED) {
         /* Ends a process that should have faults and cannot read them; otherwise every fault would
          * seem to succeed. */
-        static const char why[] = "disk_faults: the page of CHAOS_DISK_FAULTS cannot be mapped\n";
+        static const char why[] = "disk_faults: the page of the faults cannot be mapped\n";
 
         (void)!write(STDERR_FILENO, why, sizeof(why) - 1);
         abort();
     }
-    disk_faults = (struct disk_faults *)page;
+    return (struct disk_faults *)page;
+}
+
+__attribute__((constructor)) static void disk_faults_begin(void)
+{
+    disk_faults = map_page("CHAOS_DISK_FAULTS");
+    folder_faults = map_page("CHAOS_FOLDER_FAULTS");
     unsetenv("CHAOS_DISK_FAULTS");
+    if (folder_faults != &calm && strcmp(program_invocation_short_name, "hvd-agent") != 0)
+        return; /* the agents among the children get the faults of the folder */
+    unsetenv("CHAOS_FOLDER_FAULTS");
     unsetenv("LD_PRELOAD");
 }
 
@@ -109,75 +122,132 @@ SEEN time_t time(time_t *timer)
 /* ---- the disk ----------------------------------------------------------------------------------
  */
 
-/* true: the descriptor is a regular file or a folder, and not standard input, output or error. */
-static bool is_on_disk(int fd)
+static bool is_below(const struct disk_faults *faults, const char *path)
 {
+    size_t length = strlen(faults->folder);
+
+    return !strncmp(path, faults->folder, length) && (!path[length] || path[length] == '/');
+}
+
+/* true: the faults concern the descriptor. It is a regular file or a folder, and not standard
+ * input, output or error. */
+static bool concerns_file(const struct disk_faults *faults, int fd)
+{
+    char link[64], path[4096];
     struct stat status;
     int number = errno;
     bool is = fd > STDERR_FILENO && !fstat(fd, &status) &&
               (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode));
+    ssize_t length;
 
+    if (is && faults->folder[0]) {
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        length = readlink(link, path, sizeof(path) - 1);
+        path[length > 0 ? length : 0] = '\0';
+        is = is_below(faults, path);
+    }
     errno = number;
     return is;
 }
 
-static void wait_us(int64_t delay_us)
+/* true: the faults concern the path, which is relative to this folder. */
+static bool concerns_path(const struct disk_faults *faults, int folder, const char *path)
+{
+    if (!faults->folder[0])
+        return true;
+    return *path == '/' ? is_below(faults, path) : concerns_file(faults, folder);
+}
+
+static void wait_us(struct disk_faults *faults, int64_t delay_us)
 {
     struct timespec left = { .tv_sec = delay_us / S_US, .tv_nsec = delay_us % S_US * 1000 };
 
-    atomic_fetch_add(&disk_faults->delayed, 1);
+    atomic_fetch_add(&faults->delayed, 1);
     while (syscall(SYS_nanosleep, &left, &left) && errno == EINTR)
         ;
 }
 
-static bool refuse(int number)
+static bool refuse(struct disk_faults *faults, int number)
 {
-    atomic_fetch_add(&disk_faults->refused, 1);
+    atomic_fetch_add(&faults->refused, 1);
     errno = number;
     return true;
 }
 
-/* true: the call must fail; errno is set. */
-static bool writes_badly(int fd)
+/* The errno of a change; 0: the change is possible. */
+static int number_of(const struct disk_faults *faults)
 {
-    int64_t delay_us = atomic_load(&disk_faults->write_delay_us);
-    bool full = atomic_load(&disk_faults->disk_full);
-    bool broken = atomic_load(&disk_faults->disk_broken);
+    if (atomic_load(&faults->disk_broken))
+        return EIO;
+    if (atomic_load(&faults->disk_readonly))
+        return EROFS;
+    return atomic_load(&faults->disk_full) ? ENOSPC : 0;
+}
 
-    if ((!delay_us && !full && !broken) || !is_on_disk(fd))
+/* true: a write to this file must fail; errno is set. */
+static bool refuses_write(struct disk_faults *faults, int fd)
+{
+    int64_t delay_us = atomic_load(&faults->write_delay_us);
+    int number = number_of(faults);
+
+    if ((!delay_us && !number) || !concerns_file(faults, fd))
         return false;
     if (delay_us)
-        wait_us(delay_us);
-    if (broken)
-        return refuse(EIO);
-    return full ? refuse(ENOSPC) : false;
+        wait_us(faults, delay_us);
+    return number ? refuse(faults, number) : false;
+}
+
+static bool writes_badly(int fd)
+{
+    return refuses_write(disk_faults, fd) || refuses_write(folder_faults, fd);
 }
 
 /* Delays a sync; true: the sync must fail, and errno is set. */
-static bool syncs_badly(int fd)
+static bool refuses_sync(struct disk_faults *faults, int fd)
 {
-    int64_t delay_us = atomic_load(&disk_faults->sync_delay_us);
-    bool broken = atomic_load(&disk_faults->disk_broken);
+    int64_t delay_us = atomic_load(&faults->sync_delay_us);
+    bool broken = atomic_load(&faults->disk_broken);
 
-    if ((!delay_us && !broken) || !is_on_disk(fd))
+    if ((!delay_us && !broken) || !concerns_file(faults, fd))
         return false;
     if (delay_us)
-        wait_us(delay_us);
-    return broken ? refuse(EIO) : false;
+        wait_us(faults, delay_us);
+    return broken ? refuse(faults, EIO) : false;
+}
+
+static bool syncs_badly(int fd)
+{
+    return refuses_sync(disk_faults, fd) || refuses_sync(folder_faults, fd);
 }
 
 /* true: the call would make a file, and must fail. An existing file can be opened on a full disk.
  */
+static bool refuses_make(struct disk_faults *faults, int folder, const char *path)
+{
+    int number = number_of(faults), before = errno;
+
+    if (!number || !concerns_path(faults, folder, path) || !faccessat(folder, path, F_OK, 0))
+        return false;
+    errno = before;
+    return refuse(faults, number);
+}
+
 static bool makes_badly(int folder, const char *path)
 {
-    bool full = atomic_load(&disk_faults->disk_full);
-    bool broken = atomic_load(&disk_faults->disk_broken);
-    int number = errno;
+    return refuses_make(disk_faults, folder, path) || refuses_make(folder_faults, folder, path);
+}
 
-    if ((!full && !broken) || !faccessat(folder, path, F_OK, 0))
-        return false;
-    errno = number;
-    return refuse(broken ? EIO : ENOSPC);
+/* true: the call would rename or remove a file, and must fail: it is possible on a full disk. */
+static bool refuses_rename(struct disk_faults *faults, int folder, const char *path)
+{
+    return atomic_load(&faults->disk_readonly) && concerns_path(faults, folder, path)
+               ? refuse(faults, EROFS)
+               : false;
+}
+
+static bool renames_badly(int folder, const char *path)
+{
+    return refuses_rename(disk_faults, folder, path) || refuses_rename(folder_faults, folder, path);
 }
 
 SEEN ssize_t write(int fd, const void *buf, size_t n)
@@ -262,7 +332,40 @@ SEEN int openat(int fd, const char *file, int oflag, ...)
     return open_at(fd, file, oflag, mode);
 }
 
+SEEN int openat64(int fd, const char *file, int oflag, ...)
+{
+    mode_t mode = 0;
+
+    MODE_OF(oflag, &mode);
+    return open_at(fd, file, oflag, mode);
+}
+
 SEEN int mkdir(const char *path, mode_t mode)
 {
     return makes_badly(AT_FDCWD, path) ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+SEEN int mkdirat(int fd, const char *path, mode_t mode)
+{
+    return makes_badly(fd, path) ? -1 : (int)syscall(SYS_mkdirat, fd, path, mode);
+}
+
+SEEN int fallocate(int fd, int mode, off_t offset, off_t len)
+{
+    return writes_badly(fd) ? -1 : (int)syscall(SYS_fallocate, fd, mode, offset, len);
+}
+
+SEEN int fallocate64(int fd, int mode, off64_t offset, off64_t len)
+{
+    return writes_badly(fd) ? -1 : (int)syscall(SYS_fallocate, fd, mode, offset, len);
+}
+
+SEEN int renameat(int oldfd, const char *old, int newfd, const char *new)
+{
+    return renames_badly(newfd, new) ? -1 : (int)syscall(SYS_renameat2, oldfd, old, newfd, new, 0);
+}
+
+SEEN int unlinkat(int fd, const char *name, int flag)
+{
+    return renames_badly(fd, name) ? -1 : (int)syscall(SYS_unlinkat, fd, name, flag);
 }

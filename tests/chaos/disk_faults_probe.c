@@ -3,7 +3,8 @@
  * commands that it reads, one a line, and answers each with a line: 0 or the errno; for "clock" the
  * seconds of three clocks.
  *
- *     create PATH | write PATH | overwrite PATH | sync PATH | folder PATH | pipe | clock | env
+ *     create PATH | write PATH | overwrite PATH | sync PATH | folder PATH | remove PATH | pipe |
+ *     clock | env
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -59,6 +60,8 @@ int main(void)
             printf("%d\n", on_pipe());
         } else if (!strcmp(line, "folder")) {
             printf("%d\n", number_of(mkdir(path, 0700)));
+        } else if (!strcmp(line, "remove")) {
+            printf("%d\n", number_of(unlinkat(AT_FDCWD, path, 0)));
         } else {
             int fd = open(path, O_RDWR | (strcmp(line, "create") ? 0 : O_CREAT), 0600);
             int number = number_of(fd);

@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "tests/chaos/arena.h"
+#include "tests/chaos/checkpoints.h"
 #include "tests/chaos/proc_scan.h"
 #include "tests/chaos/steps.h"
 
@@ -33,6 +34,11 @@ struct chaos {
     struct proc_scan scan; /* the processes before the fault */
     struct rng rng;
     bool hurried; /* the job is not whole yet after the fault before */
+
+    /* When a fault has killed all processes that had commits; 0: none has. `kept` was the newest
+     * complete checkpoint then. Cleared by the judge, after the fault. */
+    int64_t lost_us;
+    struct checkpoint_seen kept;
 
     /* The fields below belong to the present fault and are cleared before each. */
     char deed[FAULT_TEXT];        /* the victims as text: "127.0.0.2:1#17, 127.0.0.3:0#9" */

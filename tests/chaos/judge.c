@@ -29,6 +29,8 @@
 #define FILES_SPARE  3 /* descriptors more than without faults: an operator may be asking */
 #define OTHERS_SPARE 4 /* the script and its children, of this discovery run and of a late one */
 #define SHOWN        200
+/* beside those that are kept: one that is being written, and one that is being removed */
+#define CHECKPOINTS_MOST (ARENA_CHECKPOINTS + 2)
 
 /* ---- helpers ---- */
 
@@ -151,6 +153,14 @@ static bool is_whole(struct chaos *chaos, int64_t since_us, struct hvd_err *err)
 int judge_whole(struct judge *judge, struct chaos *chaos, int64_t since_us, int64_t deadline_us,
                 struct hvd_err *err)
 {
+    if (chaos->lost_us) {
+        const uint64_t kept[2] = { chaos->kept.round, chaos->kept.commit };
+
+        log_check_lost(&judge->check, kept);
+        judge->kept = chaos->kept;
+        judge->lost_us = chaos->lost_us;
+        chaos->lost_us = 0;
+    }
     for (;;) {
         int64_t now_us;
         int rc = steps_read(&chaos->steps, err);
@@ -184,6 +194,17 @@ int judge_whole(struct judge *judge, struct chaos *chaos, int64_t since_us, int6
 
 /* ---- is anything broken? ---- */
 
+/* true: this step is the first one after all processes with commits were killed. Then it follows
+ * the step of a checkpoint, and not the step before it. */
+static bool is_after_loss(struct judge *judge, const struct step *step)
+{
+    bool is = judge->lost_us && step->at_us > judge->lost_us;
+
+    if (is)
+        judge->lost_us = 0;
+    return is;
+}
+
 /* Checks the numbers of the new steps. Within a round, step follows step. A new round may begin
  * with the last step again, if only dead workers had committed it. If the dead worker was rank 0
  * and another member had the commit, no line was written for that step. Both may happen in each of
@@ -205,6 +226,15 @@ static int follow_steps(struct judge *judge, const struct chaos *chaos, struct h
             return err_set(err, HVD_E_MISMATCH,
                            "round %" PRIu64 ": step %" PRIu64 " after step %" PRIu64, step->round,
                            step->number, judge->step);
+        if (is_after_loss(judge, step)) {
+            if ((int64_t)step->number <= judge->kept.step)
+                return err_set(err, HVD_E_MISMATCH,
+                               "round %" PRIu64 " goes back to step %" PRIu64
+                               ", and a checkpoint had step %" PRId64 ": work was lost",
+                               step->round, step->number, judge->kept.step);
+            if (step->number < judge->step)
+                judge->step = step->number;
+        }
         if (!first && rounds && step->number < judge->step)
             return err_set(err, HVD_E_MISMATCH,
                            "round %" PRIu64 " goes back to step %" PRIu64 ", behind %" PRIu64
@@ -271,6 +301,7 @@ enum leak {
     LEAK_WORKER_FILES,
     LEAK_MEMORIES,
     LEAK_SOCKETS,
+    LEAK_CHECKPOINTS,
     LEAK_CHILDREN,
     LEAK_COUNT
 };
@@ -279,6 +310,8 @@ enum leak {
 static int find_leak(const struct judge *judge, const struct chaos *chaos, enum leak leak,
                      struct hvd_err *err)
 {
+    char path[ARENA_PATH];
+
     switch (leak) {
     case LEAK_FRONT_FILES:
         return compare_files(chaos, PROC_FRONT, "the driver's parent", judge->front_files, err);
@@ -290,6 +323,11 @@ static int find_leak(const struct judge *judge, const struct chaos *chaos, enum 
         return compare_files(chaos, PROC_WORKER, "worker", judge->worker_files, err);
     case LEAK_MEMORIES: return compare_memories(judge, chaos, err);
     case LEAK_SOCKETS: return compare_sockets(judge, chaos, err);
+    case LEAK_CHECKPOINTS:
+        if (checkpoints_count(arena_path(&chaos->arena, "checkpoints", path)) > CHECKPOINTS_MOST)
+            return err_set(err, HVD_E_MISMATCH, "%s has %" PRIu32 " checkpoints: a leak", path,
+                           checkpoints_count(path));
+        return 0;
     default:
         for (uint32_t i = 0; i < chaos->scan.count; i++)
             if (chaos->scan.processes[i].unreaped)

@@ -33,6 +33,10 @@ struct judge {
     pid_t workers[PROC_SCAN_MAX];
     uint32_t worker_count;
     uint64_t rounds; /* the newest round before the fault */
+    /* When all processes with commits were killed, until a step is made; 0: they were not. `kept`
+     * is the newest complete checkpoint of that moment. */
+    int64_t lost_us;
+    struct checkpoint_seen kept;
 };
 
 /* judge_open: before the job starts. judge_settle: when the job trains and no fault was struck yet.

@@ -154,6 +154,45 @@ static int note_ranks(struct log_check *check, const char *text, struct hvd_err 
     return 0;
 }
 
+static bool is_older(const uint64_t one[2], const uint64_t other[2])
+{
+    return one[0] < other[0] || (one[0] == other[0] && one[1] < other[1]);
+}
+
+/* Notes a complete checkpoint: its commit is never lost. */
+static void note_saved(struct log_check *check, const uint64_t commit[2])
+{
+    if (is_older(check->saved, commit))
+        memcpy(check->saved, commit, sizeof(check->saved));
+}
+
+void log_check_lost(struct log_check *check, const uint64_t kept[2])
+{
+    note_saved(check, kept);
+    check->may_fall = true;
+}
+
+/* Checks a line "no process has a newer commit than checkpoint 3.7: the training goes on from
+ * PATH": only when all processes with commits were killed, and with the newest complete checkpoint.
+ */
+static int note_fall(struct log_check *check, const uint64_t commit[2], struct hvd_err *err)
+{
+    if (!check->may_fall && !check->fallen)
+        return err_set(err, HVD_E_MISMATCH,
+                       "the training goes on from checkpoint %" PRIu64 ".%" PRIu64
+                       ", and processes with newer commits were left: work was lost",
+                       commit[0], commit[1]);
+    if (is_older(commit, check->saved))
+        return err_set(err, HVD_E_MISMATCH,
+                       "the training goes on from checkpoint %" PRIu64 ".%" PRIu64 ", and %" PRIu64
+                       ".%" PRIu64 " was complete: work was lost",
+                       commit[0], commit[1], check->saved[0], check->saved[1]);
+    memcpy(check->floor, commit, sizeof(check->floor));
+    check->may_fall = false;
+    check->fallen = true;
+    return 0;
+}
+
 static int note_trains(struct log_check *check, uint64_t number, uint32_t size, struct hvd_err *err)
 {
     if (number != check->round)
@@ -162,6 +201,7 @@ static int note_trains(struct log_check *check, uint64_t number, uint32_t size, 
         return err_set(err, HVD_E_MISMATCH, "round %" PRIu64 " of %" PRIu32 ": %" PRIu32 " train",
                        number, check->size, size);
     check->trained = number;
+    check->fallen = false;
     check->floor[0] = check->commit[0];
     check->floor[1] = check->commit[1];
     return 0;
@@ -260,6 +300,12 @@ int log_check_line(struct log_check *check, const char *line, struct hvd_err *er
     }
     if (behind(text, "round % (*): size %, from commit %.%", is))
         return note_round(check, is[0], is[2], is[3], err);
+    if (behind(text, "checkpoint %.% is complete", is)) {
+        note_saved(check, is);
+        return 0;
+    }
+    if (behind(text, "no process has a newer commit than checkpoint %.%: the training goes on", is))
+        return note_fall(check, is, err);
     rest = behind(text, "round %: by rank", is);
     if (rest && is[0] == check->round)
         return note_ranks(check, rest, err);

@@ -49,6 +49,10 @@ struct log_check {
     uint32_t size;      /* members of the present round; 0: not known */
     uint64_t before;    /* the last round before it whose members are known; 0: none */
     uint64_t missing;   /* lines that a failing disk has lost */
+    /* the newest complete checkpoint: round and place */
+    uint64_t saved[2];
+    bool may_fall; /* all processes with commits were killed: a round may begin with a checkpoint */
+    bool fallen;   /* one has, and has not trained yet */
 };
 
 void log_check_init(struct log_check *check, const char *path);
@@ -57,6 +61,10 @@ void log_check_release(struct log_check *check);
 /* Reads the new lines of the file. HVD_E_MISMATCH: the text names the contradiction. A file that
  * has been replaced is read from its beginning. */
 int log_check_read(struct log_check *check, struct hvd_err *err) MUST_CHECK;
+
+/* Tells that all processes with commits were killed, and which commit the newest complete
+ * checkpoint had then: the next round may begin with it. */
+void log_check_lost(struct log_check *check, const uint64_t kept[2]);
 
 /* true: rank 0 of both rounds was the same process; false: another process, or not known. */
 bool log_check_same_first(const struct log_check *check, uint64_t one, uint64_t other);

@@ -278,9 +278,10 @@ static int make_sshd(const struct networks *networks, uint32_t n, struct hvd_err
                   "ListenAddress " NETWORKS_NET ".%u.2\nPort %d\nHostKey %s\nPidFile none\n"
                   "AuthorizedKeysFile %s.pub\nPermitRootLogin yes\nStrictModes no\nUsePAM no\n"
                   "PasswordAuthentication no\n"
-                  "SetEnv SHLVL=1 CHAOS_ARENA=%s XDG_STATE_HOME=%s/%u/state\n",
+                  "SetEnv SHLVL=1 CHAOS_ARENA=%s XDG_STATE_HOME=%s/%u/state LD_PRELOAD=%s "
+                  "CHAOS_FOLDER_FAULTS=%s/folder_faults ASAN_OPTIONS=verify_asan_link_order=0\n",
                   n, NETWORKS_SSH_PORT, key, networks->identity, networks->arena, networks->folder,
-                  n);
+                  n, CHAOS_DISK_FAULTS_LIBRARY, networks->arena);
     if (rc)
         return rc;
     buf_init(&line, COMMAND_MAX);

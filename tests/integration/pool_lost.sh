@@ -3,6 +3,7 @@
 # line is started again. The training goes on from the newest complete checkpoint, and ends with the sums of a
 # training in peace. In the end a new job begins with the last checkpoint, with another number of workers. With "s3" the
 # checkpoints are in a bucket, whose server fails at random.
+# TIMES 100 is the campaign: the figures are printed.
 #
 #     pool_lost.sh ELASTIC TRAINER TIMES [SEED [s3]]
 . "$(dirname "$0")/../shell/lib.sh"
@@ -37,26 +38,46 @@ newest_complete() {
   fi
 }
 
+# middle NAME UNIT: the median and the most of the numbers in the file.
+middle() {
+  sort -n "$1" | awk -v name="$1" -v unit="$2" '{ number[NR] = $1 }
+    END { printf "%s: median %d%s, most %d%s\n", name, number[int((NR + 1) / 2)], unit, number[NR], unit }'
+}
+
 intervals=(100ms 20c 1c 250ms)
 begin "${intervals[0]}"
 for ((i = 1; i <= times; i++)); do
   complete=$(grep -c 'checkpoint .* is complete' "$err")
   await "$err" 'checkpoint .* is complete' $((complete + 1 + RANDOM % 3))
   timeout "0.0$((10 + RANDOM % 90))" tail -f /dev/null
-  before=$(newest_complete)
-  [ -n "$before" ] || die "kill $i: no checkpoint is complete"
+  all=$(marked)
+  killed=${EPOCHREALTIME/[.,]/}
   # All at once: no process is left that could start another one.
-  # shellcheck disable=SC2046
-  kill -KILL $(marked) 2>/dev/null
+  # shellcheck disable=SC2086
+  kill -KILL $all 2>/dev/null
   await_driver
   for pid in $(marked); do kill -KILL "$pid" 2>/dev/null; await_end "$pid"; done
   is_alive "$driver" && die "kill $i: the driver lives"
+  before=$(newest_complete)
+  [ -n "$before" ] || die "kill $i: no checkpoint is complete"
+  last=$(awk '$3 > last { last = $3 } END { print last + 0 }' "$made")
+  lines=$(wc -l <"$made")
   begin "${intervals[i % ${#intervals[@]}]}"
+  # The first step after the loss.
+  first=$(timeout "$PATIENCE" tail -n +$((lines + 1)) -s $NAP -f "$made" | head -n 1 | cut -d ' ' -f 3)
+  echo $(((${EPOCHREALTIME/[.,]/} - killed) / 1000)) >>stood
+  [ -n "$first" ] || die "kill $i: no step is made"
+  echo $((last - first + 1)) >>lost
   await "$err" 'the training goes on from' "$i"
   resumed=$(sed -nE 's/.*newer commit than checkpoint ([0-9.]+):.*/\1/p' "$err" | tail -n 1)
-  [ "$(printf '%s\n%s\n' "$before" "$resumed" | sort -t. -k1,1n -k2,2n | tail -n 1)" = "$resumed" ] ||
+  # A server of S3 may complete an upload after its client has died.
+  [ -n "${5:-}" ] && before=$(printf '%s\n' "$before" "$resumed" | sort -t. -k1,1n -k2,2n | tail -n 1)
+  [ "$before" = "$resumed" ] ||
     die "kill $i: checkpoint $before was complete, and the job goes on from $resumed"
 done
+say_line "$times of $times went on from the newest complete checkpoint"
+middle stood ' ms'
+middle lost ' steps'
 await "$err" 'checkpoint .* is complete' $((times + 1))
 finish 0
 all_right $steps

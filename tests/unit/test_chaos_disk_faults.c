@@ -24,14 +24,15 @@ static const char PRELOAD[] = "LD_PRELOAD=" DISK_FAULTS_PRELOAD;
 static const char ASAN[] = "ASAN_OPTIONS=verify_asan_link_order=0";
 
 /* Starts the probe with this page; its standard error goes to err_fd. */
-static int start(const char *page, int in, int out, int err_fd, pid_t *ret_pid, struct hvd_err *err)
+static int start(const char *page, bool of_folder, int in, int out, int err_fd, pid_t *ret_pid,
+                 struct hvd_err *err)
 {
     char variable[400];
     const char *argv[] = { DISK_FAULTS_PROBE, NULL };
     const char *envp[] = { PRELOAD, variable, ASAN, NULL };
     struct process_spec spec = { .argv = argv, .envp = envp, .in = in, .out = out, .err = err_fd };
 
-    snprintf(variable, sizeof(variable), "CHAOS_DISK_FAULTS=%s", page);
+    snprintf(variable, sizeof(variable), "CHAOS_%s_FAULTS=%s", of_folder ? "FOLDER" : "DISK", page);
     return process_spawn(&spec, ret_pid, err);
 }
 
@@ -40,6 +41,7 @@ struct bench {
     struct disk_faults *disk_faults;
     pid_t pid;
     FILE *in, *out;
+    bool folder_page; /* the page is of a folder, which does not exist yet */
     char page[300], path[300], other[300];
 };
 
@@ -49,16 +51,19 @@ static int bench_begin(struct bench *bench, struct test *t, struct hvd_err *err)
     int out[2];
     int rc;
 
-    *bench = (struct bench){ .pid = -1 };
+    *bench = (struct bench){ .pid = -1, .folder_page = bench->folder_page };
     snprintf(bench->page, sizeof(bench->page), "%s/disk_faults", test_dir(t));
     snprintf(bench->path, sizeof(bench->path), "%s/file", test_dir(t));
     snprintf(bench->other, sizeof(bench->other), "%s/other", test_dir(t));
     rc = disk_faults_open(bench->page, &bench->disk_faults, err);
     if (rc)
         return rc;
+    if (bench->folder_page)
+        snprintf(bench->disk_faults->folder, sizeof(bench->disk_faults->folder), "%.200s/store",
+                 test_dir(t));
     if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC))
         return HVD_E_IO;
-    rc = start(bench->page, in[0], out[1], STDERR_FILENO, &bench->pid, err);
+    rc = start(bench->page, bench->folder_page, in[0], out[1], STDERR_FILENO, &bench->pid, err);
     close(in[0]);
     close(out[1]);
     bench->in = fdopen(in[1], "w");
@@ -99,6 +104,7 @@ static void end_case(struct test *t)
     if (own.pid > 0)
         waitpid(own.pid, NULL, 0);
     disk_faults_close(own.disk_faults);
+    own.folder_page = false;
 }
 FIXTURE(NULL, end_case)
 
@@ -202,6 +208,36 @@ TEST_FLAGS(the_wall_clock_jumps, TEST_NO_TORTURE)
     CHECK(t, clocks_are_off_by(&own, 0));
 }
 
+/* The second page: its faults apply below one folder, and children have them too. */
+TEST_FLAGS(faults_of_one_folder, TEST_NO_TORTURE)
+{
+    char below[340];
+
+    own.folder_page = true;
+    CHECK_OK(t, bench_begin(&own, t, NULL));
+    snprintf(below, sizeof(below), "%s/file", own.disk_faults->folder);
+    CHECK_TEXT(t, ask(&own, "folder", own.disk_faults->folder), "0");
+    CHECK_TEXT(t, ask(&own, "create", below), "0");
+    CHECK_TEXT(t, ask(&own, "env", ""), "1");
+    atomic_store(&own.disk_faults->disk_full, 1);
+    CHECK_TEXT(t, ask(&own, "write", below), text_of(ENOSPC));
+    CHECK_TEXT(t, ask(&own, "create", own.path), "0");
+    CHECK_TEXT(t, ask(&own, "write", own.path), "0");
+    disk_faults_calm(own.disk_faults);
+    atomic_store(&own.disk_faults->disk_readonly, 1);
+    CHECK_TEXT(t, ask(&own, "write", below), text_of(EROFS));
+    CHECK_TEXT(t, ask(&own, "remove", below), text_of(EROFS));
+    snprintf(below, sizeof(below), "%s/other", own.disk_faults->folder);
+    CHECK_TEXT(t, ask(&own, "create", below), text_of(EROFS));
+    CHECK_TEXT(t, ask(&own, "folder", below), text_of(EROFS));
+    /* a folder whose name only begins like it */
+    snprintf(below, sizeof(below), "%s-2", own.disk_faults->folder);
+    CHECK_TEXT(t, ask(&own, "folder", below), "0");
+    CHECK_INT(t, own.disk_faults->refused, ==, 5);
+    disk_faults_calm(own.disk_faults);
+    CHECK_TEXT(t, ask(&own, "remove", own.path), "0");
+}
+
 /* A process whose page is missing must not go on. */
 TEST_FLAGS(no_page_no_process, TEST_NO_TORTURE)
 {
@@ -212,7 +248,7 @@ TEST_FLAGS(no_page_no_process, TEST_NO_TORTURE)
 
     CHECK_CODE(t, disk_faults_open("/no/such/page", &disk_faults, &err), HVD_E_IO);
     CHECK_HAS(t, err.text, "/no/such/page: cannot be mapped");
-    CHECK_OK(t, start("/no/such/page", -1, -1, -1, &pid, NULL));
+    CHECK_OK(t, start("/no/such/page", false, -1, -1, -1, &pid, NULL));
     CHECK_INT(t, waitpid(pid, &status, 0), ==, pid);
     CHECK(t, WIFSIGNALED(status));
 }

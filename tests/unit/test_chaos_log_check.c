@@ -153,3 +153,42 @@ TEST(the_first_incarnation_is_known)
 out:
     log_check_release(&check);
 }
+
+#define GOES_ON(commit) \
+    "x no process has a newer commit than checkpoint " commit ": the training goes on from /a"
+
+/* A round may begin with a checkpoint after a loss of all processes with commits, once, and only
+ * with the newest complete one. */
+TEST(a_checkpoint_is_taken_only_after_a_loss)
+{
+    static const uint64_t kept[2] = { 1, 7 };
+    struct log_check check;
+    struct hvd_err err;
+
+    log_check_init(&check, "nowhere");
+    CHECK_OK(t,
+             log_check_line(&check, "x round 1 (first): size 1, from commit 1.0 held by 1", &err));
+    CHECK_OK(t, log_check_line(&check, "x round 1: all 1 train (first 23ms)", &err));
+    CHECK_OK(t, log_check_line(&check, "x checkpoint 1.5 is complete: 1 files", &err));
+    CHECK_OK(t, log_check_line(&check, "x round 2 (failure): size 1, from commit 1.9 held", &err));
+    CHECK_OK(t, log_check_line(&check, "x round 2: all 1 train", &err));
+    CHECK_CODE(t, log_check_line(&check, GOES_ON("1.5"), &err), HVD_E_MISMATCH);
+    CHECK_HAS(t, err.text, "processes with newer commits were left: work was lost");
+
+    /* the log does not tell of the newest checkpoint, and the directory has it */
+    log_check_lost(&check, kept);
+    CHECK_CODE(t, log_check_line(&check, GOES_ON("1.5"), &err), HVD_E_MISMATCH);
+    CHECK_HAS(t, err.text, "goes on from checkpoint 1.5, and 1.7 was complete: work was lost");
+    CHECK_OK(t, log_check_line(&check, GOES_ON("1.7"), &err));
+    CHECK_OK(t, log_check_line(&check, "x round 3 (failure): size 1, from commit 1.7 kept", &err));
+    /* the round ends before it trains, and the next one begins with the same checkpoint */
+    CHECK_OK(t, log_check_line(&check, GOES_ON("1.7"), &err));
+    CHECK_OK(t, log_check_line(&check, "x round 4 (failure): size 1, from commit 1.7 kept", &err));
+    CHECK_OK(t, log_check_line(&check, "x round 4: all 1 train", &err));
+    CHECK_CODE(t, log_check_line(&check, GOES_ON("1.7"), &err), HVD_E_MISMATCH);
+    CHECK_CODE(t, log_check_line(&check, "x round 5 (failure): size 1, from commit 1.5 kept", &err),
+               HVD_E_MISMATCH);
+    CHECK_HAS(t, err.text, "round 4 has trained from 1.7: work was lost");
+out:
+    log_check_release(&check);
+}
