@@ -9,6 +9,7 @@
  *     other hosts       │  lanes 0       │ lanes 1, out 0 │  out 1
  */
 #include "collectives/dispatch.h"
+#include "collectives/pieces.h"
 
 #include <string.h>
 
@@ -16,8 +17,8 @@
 
 struct broadcast {
     struct operation *operation;
-    uint8_t *buffer;
-    size_t bytes;
+    struct pieces pieces;
+    size_t number_bytes, bytes; /* of one number; of all */
     /* root_local: index of the root among the members of its host */
     uint32_t root_host, root_local;
     bool is_root, is_here; /* is_here: the root is on our host */
@@ -44,8 +45,8 @@ static void broadcast_put(void *arg, size_t chunk, uint64_t turn)
     struct broadcast *cast = arg;
 
     if (cast->is_root)
-        memcpy(chunk_on_board(cast, turn), cast->buffer + chunk * CHUNK_BYTES,
-               chunk_bytes(cast, chunk));
+        pieces_read(&cast->pieces, chunk * CHUNK_BYTES / cast->number_bytes,
+                    chunk_bytes(cast, chunk) / cast->number_bytes, chunk_on_board(cast, turn));
 }
 
 /* Copies the chunk from the board to our buffer; the root has it there already. */
@@ -54,8 +55,8 @@ static void broadcast_take(void *arg, size_t chunk, uint64_t turn)
     struct broadcast *cast = arg;
 
     if (!cast->is_root)
-        memcpy(cast->buffer + chunk * CHUNK_BYTES, chunk_on_board(cast, turn),
-               chunk_bytes(cast, chunk));
+        pieces_write(&cast->pieces, chunk * CHUNK_BYTES / cast->number_bytes,
+                     chunk_bytes(cast, chunk) / cast->number_bytes, chunk_on_board(cast, turn));
 }
 
 /* Sends the chunk along the lanes to the other hosts. On the root's host the chunk is sent out
@@ -79,6 +80,36 @@ static int broadcast_pass_on(void *arg, size_t chunk, uint64_t turn)
     return rc;
 }
 
+/* Every member is alone on its host: the numbers go along the lane, those of several buffers by way
+ * of a scratch memory, a chunk at a time. */
+static int broadcast_alone(struct broadcast *cast)
+{
+    struct operation *operation = cast->operation;
+    struct lane *lane = &operation->group->lane;
+    size_t chunks = (cast->bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
+    uint8_t *scratch;
+    int rc = 0;
+
+    if (!operation->call->pieces)
+        return lane_broadcast(lane, operation->call->out, cast->bytes, cast->root_host);
+    scratch = coll_scratch(operation->coll, CHUNK_BYTES);
+    if (!scratch)
+        return HVD_E_NOMEM;
+    for (size_t chunk = 0; chunk < chunks && !rc; chunk++) {
+        size_t from = chunk * CHUNK_BYTES / cast->number_bytes;
+        size_t count = chunk_bytes(cast, chunk) / cast->number_bytes;
+
+        if (cast->is_root)
+            pieces_read(&cast->pieces, from, count, scratch);
+        rc = lane_broadcast(lane, scratch, count * cast->number_bytes, cast->root_host);
+        if (!rc)
+            rc = operation_settle(operation); /* the scratch is used again */
+        if (!rc && !cast->is_root)
+            pieces_write(&cast->pieces, from, count, scratch);
+    }
+    return rc;
+}
+
 /* Runs a broadcast. The members of the root's host copy a chunk out in the stage `middle`, from the
  * root's stage, so they need no stage `out`. */
 int broadcast_run(struct operation *operation)
@@ -87,8 +118,8 @@ int broadcast_run(struct operation *operation)
     const struct group *members = &operation->group->group;
     struct broadcast cast = {
         .operation = operation,
-        .buffer = call->out,
-        .bytes = call->count * reduce_type_bytes(call->type),
+        .number_bytes = reduce_type_bytes(call->type),
+        .bytes = operation_count(operation->group, call) * reduce_type_bytes(call->type),
         .root_host = members->host_of[call->root],
         .root_local = members->local_of[call->root],
         .is_root = members->place == call->root,
@@ -104,10 +135,9 @@ int broadcast_run(struct operation *operation)
     uint32_t last;
     int rc;
 
+    pieces_init(&cast.pieces, call);
     if (operation->group->board)
         return stages_run(operation, &stages);
-    /* Every member is alone on its host. */
     rc = operation_open(operation, &last);
-    return rc ? rc
-              : lane_broadcast(&operation->group->lane, cast.buffer, cast.bytes, cast.root_host);
+    return rc ? rc : broadcast_alone(&cast);
 }

@@ -47,7 +47,7 @@ struct coll_call {
     hvd_dtype type;
     hvd_op op;
     double prescale, postscale; /* 0 counts as 1 */
-    uint32_t root;              /* BROADCAST: the index of the root in the group */
+    uint32_t root; /* BROADCAST, REDUCE, GATHER, SCATTER: the root's index in the group */
     const void *in;
     void *out; /* BROADCAST: both input and output */
     size_t count;
@@ -64,12 +64,16 @@ struct coll_call {
     struct coll_received *received;
     /* OPEN, CLOSE: the group. All members of the round make the call, with `group` 0. */
     struct coll_opening *opening;
-    /* ALLREDUCE of several buffers: used instead of `in`, `out` and `count` */
+    /* ALLREDUCE or BROADCAST of several buffers: used instead of `in`, `out` and `count` */
     const struct coll_piece *pieces;
     size_t piece_count;
     /* how many started requests the pieces come from, at most FINGERPRINT_FUSED_MAX; 0: they are
      * not from requests */
     uint32_t fused;
+    uint64_t tag; /* the program's; all members compare it. 0: none */
+    /* the fingerprint is made of this call, which a call of another kind carries out; NULL: of
+     * itself */
+    const struct coll_call *shown;
     uint32_t *ret_last; /* JOIN: the rank that was the last to join */
 
     /* the GPU whose memory holds all buffers; NULL: they are in host memory */

@@ -93,32 +93,38 @@ static int check_buffers(struct coll *coll, const struct coll_group *group,
     size_t bytes = reduce_type_bytes(call->type), in = 0, out = 0, left = SIZE_MAX / 2 / bytes;
     uint32_t size = group->group.size;
     bool fits = add_up(call->counts, size, call->count, bytes, &in);
+    bool is_root = group->group.place == call->root;
 
-    if (call->pieces && call->kind != COLL_ALLREDUCE)
-        return coll_refuse(coll, err, "%s: only an allreduce takes pieces; use in, out and count",
-                           coll_kind_name(call->kind));
+    if (call->pieces && call->kind != COLL_ALLREDUCE && call->kind != COLL_BROADCAST)
+        return coll_refuse(
+            coll, err, "%s: only an allreduce and a broadcast take pieces; use in, out and count",
+            coll_kind_name(call->kind));
     for (size_t i = 0; call->pieces && i < call->piece_count; i++) {
         const struct coll_piece *piece = &call->pieces[i];
 
         if (piece->count > left)
             return refuse_counts(coll, call, err);
         left -= piece->count;
-        if (piece->count && (!piece->in || !piece->out))
+        if (piece->count && ((!piece->in && call->kind == COLL_ALLREDUCE) || !piece->out))
             return refuse_null(coll, call, err);
     }
     if (call->pieces)
         return 0;
-    if (call->kind == COLL_ALLREDUCE || call->kind == COLL_BROADCAST)
+    if (call->kind == COLL_ALLREDUCE || call->kind == COLL_BROADCAST || call->kind == COLL_REDUCE)
         fits = add_up(NULL, 1, call->count, bytes, &in);
     out = in;
     if (call->kind == COLL_ALLTOALL && call->counts)
         fits = fits && add_up(call->out_counts, size, 0, bytes, &out);
     if (!fits)
         return refuse_counts(coll, call, err);
-    if (call->kind == COLL_ALLGATHER)
+    if (call->kind == COLL_ALLGATHER || call->kind == COLL_GATHER)
         in = call->count;
-    if (call->kind == COLL_REDUCESCATTER)
+    if (call->kind == COLL_REDUCESCATTER || call->kind == COLL_SCATTER)
         out = call->count;
+    if ((call->kind == COLL_REDUCE || call->kind == COLL_GATHER) && !is_root)
+        out = 0;
+    if (call->kind == COLL_SCATTER && !is_root)
+        in = 0;
     if (call->kind == COLL_BROADCAST)
         in = 0;
     if ((in && !call->in) || (out && !call->out))
@@ -132,7 +138,9 @@ int coll_check_call(struct coll *coll, const struct coll_group *group, const str
                     struct hvd_err *err)
 {
     const char *name = coll_kind_name(call->kind);
-    bool reduces = call->kind == COLL_ALLREDUCE || call->kind == COLL_REDUCESCATTER;
+    bool reduces = call->kind == COLL_ALLREDUCE || call->kind == COLL_REDUCESCATTER ||
+                   call->kind == COLL_REDUCE;
+    bool has_root = call->kind == COLL_BROADCAST || coll_kind_is_rooted(call->kind);
     bool scaled = call->prescale != 0 || call->postscale != 0;
 
     if (call->kind == COLL_BARRIER || call->kind == COLL_JOIN || call->kind == COLL_CLOSE)
@@ -146,7 +154,8 @@ int coll_check_call(struct coll *coll, const struct coll_group *group, const str
                   coll->rank, LIMIT_OPENED);
         return coll_failure(coll, err);
     }
-    if (call->kind < COLL_ALLREDUCE || call->kind == COLL_END || call->kind > COLL_ALLTOALL_RAGGED)
+    if (call->kind < COLL_ALLREDUCE || call->kind == COLL_END ||
+        (call->kind > COLL_ALLTOALL_RAGGED && !coll_kind_is_rooted(call->kind)))
         return coll_refuse(coll, err, "kind %d is no collective; use one of hvd_kind",
                            (int)call->kind);
     /* Checks the type, the op and the scales. */
@@ -172,14 +181,16 @@ int coll_check_call(struct coll *coll, const struct coll_group *group, const str
             "%s: %s cannot be scaled; leave prescale and postscale 0, or use a floating type", name,
             reduce_type_name(call->type));
     /* Checks the root and the counts. */
-    if (call->kind == COLL_BROADCAST && call->root >= group->group.size)
+    if (has_root && call->root >= group->group.size)
         return coll_refuse(coll, err, "%s: root %u is no rank of this group; use 0 to %u", name,
                            call->root, group->group.size - 1);
     if (call->kind == COLL_ALLTOALL && !call->counts != !call->out_counts)
         return coll_refuse(coll, err, "%s: %s is given without %s; give both or none", name,
                            call->counts ? "counts" : "out_counts",
                            call->counts ? "out_counts" : "counts");
-    if ((call->kind == COLL_ALLGATHER || call->kind == COLL_REDUCESCATTER) && call->counts &&
+    if (call->kind == COLL_REDUCE && call->counts)
+        return coll_refuse(coll, err, "%s: counts is not NULL; give only count", name);
+    if (call->kind != COLL_ALLTOALL && !coll_kind_is_ragged(call->kind) && call->counts &&
         call->counts[group->group.place] != call->count)
         return coll_refuse(coll, err,
                            "%s: counts[%u] is %zu, but count is %zu; both are this rank's part, so "

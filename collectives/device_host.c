@@ -25,7 +25,7 @@ struct slices {
      * slices */
     size_t room, most, count;
     size_t *counts, *out_counts; /* counts of the current slice; NULL: all parts are equal */
-    struct pieces pieces;        /* used by ALLREDUCE */
+    struct pieces pieces;        /* used by ALLREDUCE and BROADCAST */
 };
 
 static cuda_address device_address(const void *at)
@@ -81,7 +81,8 @@ static int move_pieces(struct slices *slices, enum direction direction, size_t n
     while (left && !rc) {
         size_t some = pieces_stretch(pieces, cursor, from, left);
         const struct coll_piece *piece = &pieces->items[cursor->piece];
-        cuda_address device = device_address(direction == LOAD ? piece->in : piece->out);
+        cuda_address device =
+            device_address(direction == LOAD && piece->in ? piece->in : piece->out);
 
         rc = move(slices, direction, device + (from - cursor->at) * slices->bytes, host, some);
         host += some * slices->bytes;
@@ -111,7 +112,7 @@ static int move_slice(struct slices *slices, enum direction direction, size_t nu
     } else if (call->kind == COLL_BROADCAST) {
         /* LOAD: only the root has numbers; STORE: only the other members need them */
         if (is_root == load)
-            rc = move_part(slices, direction, number, call->out, in, call->count);
+            rc = move_pieces(slices, direction, number, in);
     } else if (call->kind == (load ? COLL_ALLGATHER : COLL_REDUCESCATTER)) {
         rc = move_part(slices, direction, number, device, host, call->count);
     } else {
@@ -220,7 +221,7 @@ static int pass_slices(struct passage *passage)
         rc = slices.counts && slices.out_counts ? 0 : HVD_E_NOMEM;
     }
     /* The largest part determines the number of slices, which is then equal on all members. */
-    if (call->kind == COLL_ALLREDUCE) {
+    if (call->kind == COLL_ALLREDUCE || call->kind == COLL_BROADCAST) {
         pieces_init(&slices.pieces, call);
         for (size_t i = 0; i < slices.pieces.count; i++)
             slices.most += slices.pieces.items[i].count;
@@ -284,7 +285,8 @@ int device_by_host(struct passage *passage)
     if (!rc && alone && call->kind != COLL_BROADCAST && !call->pieces)
         rc = copy_on_device(passage, call->in, call->out,
                             call->counts ? call->counts[0] : call->count);
-    for (size_t i = 0; alone && call->pieces && i < call->piece_count && !rc; i++)
+    for (size_t i = 0;
+         alone && call->pieces && call->kind == COLL_ALLREDUCE && i < call->piece_count && !rc; i++)
         rc =
             copy_on_device(passage, call->pieces[i].in, call->pieces[i].out, call->pieces[i].count);
     if (!rc && call->streamed) {

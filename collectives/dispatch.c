@@ -93,6 +93,9 @@ int operation_inside(struct coll *coll, struct coll_group *group, const struct c
     case COLL_JOIN:             /* see operation_join */
     case COLL_ALLGATHER_RAGGED: /* see ragged_run */
     case COLL_ALLTOALL_RAGGED:  /* see ragged_run */
+    case COLL_REDUCE:           /* see rooted_run */
+    case COLL_GATHER:           /* see rooted_run */
+    case COLL_SCATTER:          /* see rooted_run */
     case COLL_OPEN:             /* see opened_run */
     case COLL_CLOSE: break;     /* see opened_run */
     }

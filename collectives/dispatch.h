@@ -30,6 +30,10 @@ int allgather_before(struct operation *operation, const struct coll_call *call) 
 int ragged_run(struct coll *coll, struct coll_group *group, const struct coll_call *call,
                const char **ret_by) MUST_CHECK;
 
+/* In rooted.c. Runs a whole reduce, gather or scatter; *ret_by as above. */
+int rooted_run(struct coll *coll, struct coll_group *group, const struct coll_call *call,
+               const char **ret_by) MUST_CHECK;
+
 /* In opened.c. Opens or closes a group. `all` is the group of all members. */
 int opened_run(struct coll *coll, struct coll_group *all, const struct coll_call *call) MUST_CHECK;
 

@@ -26,16 +26,24 @@ static const char *const kinds[] = {
     [COLL_ALLTOALL_RAGGED] = "ragged alltoall",
     [COLL_OPEN] = "opening of a group",
     [COLL_CLOSE] = "closing of a group",
+    [COLL_REDUCE] = "reduce",
+    [COLL_GATHER] = "gather",
+    [COLL_SCATTER] = "scatter",
 };
 
 const char *coll_kind_name(uint32_t kind)
 {
-    return kind && kind < ARRAY_SIZE(kinds) ? kinds[kind] : "?";
+    return kind < ARRAY_SIZE(kinds) && kinds[kind] ? kinds[kind] : "?";
 }
 
 bool coll_kind_is_ragged(uint32_t kind)
 {
     return kind == COLL_ALLGATHER_RAGGED || kind == COLL_ALLTOALL_RAGGED;
+}
+
+bool coll_kind_is_rooted(uint32_t kind)
+{
+    return kind == COLL_REDUCE || kind == COLL_GATHER || kind == COLL_SCATTER;
 }
 
 bool coll_kind_is_of_groups(uint32_t kind)
@@ -57,6 +65,7 @@ _Static_assert(offsetof(struct fingerprint, on_device) == 22, "on_device is at b
 _Static_assert(offsetof(struct fingerprint, op) == 24, "op is at byte 24");
 _Static_assert(offsetof(struct fingerprint, root) == 28, "root is at byte 28");
 _Static_assert(offsetof(struct fingerprint, count) == 32, "count is at byte 32");
+_Static_assert(offsetof(struct fingerprint, tag) == 64, "tag is at byte 64");
 _Static_assert(sizeof(struct fingerprint) == 72, "a fingerprint has 72 bytes");
 
 #define WORDS (sizeof(struct fingerprint) / sizeof(uint64_t))
@@ -69,7 +78,8 @@ static void compared_words(const struct fingerprint *fingerprint, uint64_t words
     _Static_assert(WORDS * sizeof(*words) == sizeof(bare), "no part is left out");
     bare.rank = 0;
     bare.last = 0;
-    bare.last_number = 0;
+    if (bare.kind == COLL_JOIN)
+        bare.last_number = 0;
     memcpy(words, &bare, sizeof(bare));
 }
 
@@ -106,8 +116,11 @@ static bool is_one(double scale)
 void fingerprint_describe(const struct fingerprint *fingerprint, char text[FINGERPRINT_TEXT_MAX])
 {
     const char *type = reduce_type_name((hvd_dtype)fingerprint->type);
-    const char *op = reduce_op_name((hvd_op)fingerprint->op);
-    char numbers[80] = "", scales[80] = "", fused[32] = "";
+    bool to_root = fingerprint->kind == COLL_REDUCE;
+    uint32_t op_number =
+        to_root ? fingerprint->op & ((1U << FINGERPRINT_ROOT_SHIFT) - 1) : fingerprint->op;
+    const char *op = reduce_op_name((hvd_op)op_number);
+    char numbers[80] = "", scales[80] = "", fused[32] = "", tag[48] = "";
     bool scaled = !is_one(fingerprint->prescale) || !is_one(fingerprint->postscale);
 
     switch (fingerprint->kind) {
@@ -120,6 +133,16 @@ void fingerprint_describe(const struct fingerprint *fingerprint, char text[FINGE
     case COLL_REDUCESCATTER:
         (void)snprintf(numbers, sizeof(numbers), " (%s) of %s with counts of sum %" PRIx64, op,
                        type, fingerprint->count);
+        break;
+    case COLL_REDUCE:
+        (void)snprintf(numbers, sizeof(numbers), " (%s) of %" PRIu64 " %s to rank %u", op,
+                       fingerprint->count, type, fingerprint->op >> FINGERPRINT_ROOT_SHIFT);
+        break;
+    case COLL_GATHER:
+    case COLL_SCATTER:
+        (void)snprintf(numbers, sizeof(numbers), " of %s with counts of sum %" PRIx64 " %s rank %u",
+                       type, fingerprint->count, fingerprint->kind == COLL_GATHER ? "to" : "from",
+                       fingerprint->root);
         break;
     case COLL_BROADCAST:
         (void)snprintf(numbers, sizeof(numbers), " of %" PRIu64 " %s from rank %u",
@@ -141,13 +164,16 @@ void fingerprint_describe(const struct fingerprint *fingerprint, char text[FINGE
         break;
     default: break;
     }
-    if (scaled && (fingerprint->kind == COLL_ALLREDUCE || fingerprint->kind == COLL_REDUCESCATTER))
+    if (scaled &&
+        (fingerprint->kind == COLL_ALLREDUCE || to_root || fingerprint->kind == COLL_REDUCESCATTER))
         (void)snprintf(scales, sizeof(scales), ", scaled by %.9g before and %.9g after",
                        fingerprint->prescale, fingerprint->postscale);
-    (void)snprintf(text, FINGERPRINT_TEXT_MAX, "operation %" PRIu64 " is %s%s%s%s%s",
-                   fingerprint->number, coll_kind_name(fingerprint->kind), numbers, fused, scales,
-                   !fingerprint->on_device ? ""
-                   : fingerprint->on_device == FINGERPRINT_BY_HOST
-                       ? ", in the memory of a GPU, by the host"
-                       : ", in the memory of a GPU");
+    if (fingerprint->tag && fingerprint->kind != COLL_JOIN)
+        (void)snprintf(tag, sizeof(tag), ", tag %" PRIu64, fingerprint->tag);
+    (void)snprintf(
+        text, FINGERPRINT_TEXT_MAX, "operation %" PRIu64 " is %s%s%s%s%s%s", fingerprint->number,
+        coll_kind_name(fingerprint->kind), numbers, fused, scales, tag,
+        !fingerprint->on_device                         ? ""
+        : fingerprint->on_device == FINGERPRINT_BY_HOST ? ", in the memory of a GPU, by the host"
+                                                        : ", in the memory of a GPU");
 }

@@ -21,12 +21,15 @@ enum coll_kind {
     COLL_ALLTOALL_RAGGED,
     COLL_OPEN, /* a group is opened, or closed, by all members (opened.c) */
     COLL_CLOSE,
+    COLL_REDUCE = 21, /* to or from one member (rooted.c) */
+    COLL_GATHER,
+    COLL_SCATTER,
 };
 
-/* A fingerprint is equal on all members, except for its last three fields. It is sent and compared
- * as raw memory, because all machines have the same byte order; so it has no padding. Workers with
- * an older libhvd may be in the same round, so no byte ever changes its meaning (fingerprint.c
- * asserts the offsets of the fields). */
+/* A fingerprint is equal on all members, except for the rank and what is known of joined ranks. It
+ * is sent and compared as raw memory, because all machines have the same byte order; so it has no
+ * padding. Workers with an older libhvd may be in the same round, so no byte ever changes its
+ * meaning (fingerprint.c asserts the offsets of the fields). */
 struct fingerprint {
     uint64_t number; /* the operation's number in its group and round, counted from 1 */
     /* hash of the group's members; of a call with several buffers also of the buffers' sizes */
@@ -36,9 +39,9 @@ struct fingerprint {
     /* 0: the buffers are in host memory; 1: in GPU memory; FINGERPRINT_BY_HOST: in GPU memory, and
      * the caller wants the host to do the operation, not NCCL */
     uint16_t on_device;
-    uint32_t op;
+    uint32_t op; /* REDUCE: in the upper 24 bits the root's index */
     union {
-        uint32_t root; /* BROADCAST: the root's index in the group */
+        uint32_t root; /* BROADCAST, GATHER, SCATTER: the root's index in the group */
         struct {       /* every other kind */
             /* 1: an ALLREDUCE of several buffers, or another kind with counts for each member */
             uint32_t in_parts : 1;
@@ -54,24 +57,30 @@ struct fingerprint {
     uint32_t rank;              /* rank of the sender */
     /* JOIN: the rank that joined last, of all joined ranks that the sender knows */
     uint32_t last;
-    uint64_t last_number; /* JOIN: rank `last` joined before this operation */
+    union {
+        uint64_t last_number; /* JOIN: rank `last` joined before this operation; not compared */
+        uint64_t tag;         /* every other kind: the program's tag, 0 for none; compared */
+    };
 };
 
-#define FINGERPRINT_FUSED_MAX UINT16_MAX
-#define FINGERPRINT_BY_HOST   2
+#define FINGERPRINT_ROOT_SHIFT 8 /* of the root in the op of a REDUCE */
+
+#define FINGERPRINT_FUSED_MAX  UINT16_MAX
+#define FINGERPRINT_BY_HOST    2
 
 /* Mixes a value into a hash. */
 uint64_t fingerprint_mix(uint64_t hash, uint64_t value);
 
 const char *coll_kind_name(uint32_t kind);
 bool coll_kind_is_ragged(uint32_t kind);
+bool coll_kind_is_rooted(uint32_t kind);    /* true: COLL_REDUCE, COLL_GATHER or COLL_SCATTER */
 bool coll_kind_is_of_groups(uint32_t kind); /* true: COLL_OPEN or COLL_CLOSE */
 bool fingerprint_same(const struct fingerprint *a, const struct fingerprint *b);
 /* equal fingerprints have equal hashes */
 uint64_t fingerprint_hash(const struct fingerprint *fingerprint);
 
 /* Writes the fingerprint as text: "operation 7 is allreduce (sum) of 10 float32". */
-#define FINGERPRINT_TEXT_MAX 320
+#define FINGERPRINT_TEXT_MAX 360
 void fingerprint_describe(const struct fingerprint *fingerprint, char text[FINGERPRINT_TEXT_MAX]);
 
 #endif

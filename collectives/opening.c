@@ -201,6 +201,7 @@ static uint32_t lanes_used(const struct operation *operation)
     case COLL_BROADCAST:
     case COLL_ALLGATHER:
     case COLL_REDUCESCATTER:
+    case COLL_REDUCE:
         return operation_is_ordered(operation) ? 1 : operation->group->group.lane_count;
     default: return 1;
     }

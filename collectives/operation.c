@@ -36,6 +36,7 @@ uint64_t operation_count(const struct coll_group *group, const struct coll_call 
 struct operation operation_make(struct coll *coll, struct coll_group *group,
                                 const struct coll_call *call)
 {
+    const struct coll_call *shown = call->shown ? call->shown : call;
     struct operation operation = {
         .coll = coll,
         .group = group,
@@ -43,35 +44,40 @@ struct operation operation_make(struct coll *coll, struct coll_group *group,
         .turn = group->turn,
         .fingerprint = {.number = ++group->number,
                         .group = group->group.hash,
-                        .kind = call->kind,
+                        .kind = shown->kind,
                         .rank = coll->rank,
                         .prescale = 1,
-                        .postscale = 1},
+                        .postscale = 1,
+                        .tag = shown->kind == COLL_JOIN ? 0 : shown->tag},
     };
     struct fingerprint *fingerprint = &operation.fingerprint;
 
-    for (size_t i = 0; call->pieces && i < call->piece_count; i++)
-        fingerprint->group = fingerprint_mix(fingerprint->group, call->pieces[i].count);
-    if (call->kind == COLL_BARRIER || call->kind == COLL_JOIN || call->kind == COLL_END)
+    for (size_t i = 0; shown->pieces && i < shown->piece_count; i++)
+        fingerprint->group = fingerprint_mix(fingerprint->group, shown->pieces[i].count);
+    if (shown->kind == COLL_BARRIER || shown->kind == COLL_JOIN || shown->kind == COLL_END)
         return operation;
-    if (coll_kind_is_of_groups(call->kind)) {
-        fingerprint->count = call->kind == COLL_OPEN ? call->opening->hash : call->opening->group;
+    if (coll_kind_is_of_groups(shown->kind)) {
+        fingerprint->count =
+            shown->kind == COLL_OPEN ? shown->opening->hash : shown->opening->group;
         return operation;
     }
-    fingerprint->type = (uint16_t)call->type;
-    fingerprint->on_device = !call->device ? 0 : call->by_host ? FINGERPRINT_BY_HOST : 1;
-    fingerprint->count = operation_count(group, call);
-    if (call->kind == COLL_BROADCAST)
-        fingerprint->root = call->root;
+    fingerprint->type = (uint16_t)shown->type;
+    fingerprint->on_device = !shown->device ? 0 : shown->by_host ? FINGERPRINT_BY_HOST : 1;
+    fingerprint->count = operation_count(group, shown);
+    if (shown->kind == COLL_BROADCAST || shown->kind == COLL_GATHER || shown->kind == COLL_SCATTER)
+        fingerprint->root = shown->root;
     else
-        fingerprint->in_parts = call->pieces || call->counts;
-    if (call->kind == COLL_ALLREDUCE)
-        fingerprint->fused = call->fused & FINGERPRINT_FUSED_MAX;
-    if (call->kind == COLL_ALLREDUCE || call->kind == COLL_REDUCESCATTER) {
-        fingerprint->op = (uint32_t)call->op;
-        fingerprint->prescale = call->prescale != 0 ? call->prescale : 1;
-        fingerprint->postscale = call->postscale != 0 ? call->postscale : 1;
+        fingerprint->in_parts = shown->pieces || shown->counts;
+    if (shown->kind == COLL_ALLREDUCE)
+        fingerprint->fused = shown->fused & FINGERPRINT_FUSED_MAX;
+    if (shown->kind == COLL_ALLREDUCE || shown->kind == COLL_REDUCESCATTER ||
+        shown->kind == COLL_REDUCE) {
+        fingerprint->op = (uint32_t)shown->op;
+        fingerprint->prescale = shown->prescale != 0 ? shown->prescale : 1;
+        fingerprint->postscale = shown->postscale != 0 ? shown->postscale : 1;
     }
+    if (shown->kind == COLL_REDUCE)
+        fingerprint->op |= shown->root << FINGERPRINT_ROOT_SHIFT;
     return operation;
 }
 

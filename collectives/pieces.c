@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-/* Prepares to read and write the numbers of an allreduce (pieces.h). A call with one buffer becomes
- * one piece. */
+/* Prepares to read and write the numbers of an allreduce or a broadcast (pieces.h). A call with one
+ * buffer becomes one piece. */
 void pieces_init(struct pieces *pieces, const struct coll_call *call)
 {
     *pieces = (struct pieces){ .items = call->pieces,
@@ -41,7 +41,8 @@ void pieces_read(struct pieces *pieces, size_t from, size_t count, uint8_t *to)
 {
     while (count) {
         size_t some = pieces_stretch(pieces, &pieces->in, from, count);
-        const uint8_t *in = pieces->items[pieces->in.piece].in;
+        const struct coll_piece *piece = &pieces->items[pieces->in.piece];
+        const uint8_t *in = piece->in ? piece->in : piece->out; /* of a broadcast */
 
         memcpy(to, in + (from - pieces->in.at) * pieces->bytes, some * pieces->bytes);
         to += some * pieces->bytes;

@@ -1,7 +1,7 @@
 /*
- * pieces.h: several buffers of the training program that are reduced in one operation. Their
- * numbers are counted from the first number of the first piece to the last number of the last
- * piece. A call with one buffer is one piece, whose numbers can be used in place.
+ * pieces.h: several buffers of the training program that are reduced, or broadcast, in one
+ * operation. Their numbers are counted from the first number of the first piece to the last number
+ * of the last piece. A call with one buffer is one piece, whose numbers can be used in place.
  */
 #ifndef COLLECTIVES_PIECES_H
 #define COLLECTIVES_PIECES_H
@@ -20,7 +20,8 @@ struct pieces {
     struct cursor in, out;
 };
 
-/* call: an allreduce. The struct must not be copied, because it holds pointers into itself. */
+/* call: an allreduce; or a broadcast, which reads and writes `out`. The struct must not be copied,
+ * because it holds pointers into itself. */
 void pieces_init(struct pieces *pieces, const struct coll_call *call);
 
 /* pieces_read copies `count` numbers out of the buffers, from number `from` on. pieces_write copies

@@ -95,12 +95,15 @@ static void take_own_piece(void *arg, size_t chunk, uint64_t turn)
 {
     struct reducescatter *scatter = arg;
     struct deal *deal = &scatter->deal;
+    size_t count = deal_piece(deal, scatter->own, chunk);
 
+    if (!count) /* a member that gets nothing may have no memory */
+        return;
     deal_chunk(deal, chunk);
     memcpy(scatter->out + chunk * deal->piece * deal->bytes,
            board_result(scatter->operation->group->board, turn) +
                deal->at[scatter->own] * deal->bytes,
-           deal_piece(deal, scatter->own, chunk) * deal->bytes);
+           count * deal->bytes);
 }
 
 /* Reduces along a lane that has all members of the group: each member is alone on its host, or

@@ -49,12 +49,16 @@ static uint64_t run_bytes(const struct coll *coll, const struct coll_call *call)
         count = 0;
         for (size_t i = 0; i < call->piece_count; i++)
             count += call->pieces[i].count;
-    } else if (call->counts && call->kind != COLL_ALLGATHER) {
-        /* not for an allgather, whose counts are those of all members: this one gives `count` */
+    } else if (call->kind == COLL_SCATTER && coll->groups[call->group].group.place != call->root) {
+        count = 0;
+    } else if (call->counts && call->kind != COLL_ALLGATHER && call->kind != COLL_GATHER) {
+        /* not for an allgather or a gather, whose counts are those of all members: this one gives
+         * `count` */
         count = 0;
         for (uint32_t i = 0; i < size; i++)
             count += call->counts[i];
-    } else if (call->kind == COLL_ALLTOALL || call->kind == COLL_REDUCESCATTER) {
+    } else if (call->kind == COLL_ALLTOALL || call->kind == COLL_REDUCESCATTER ||
+               call->kind == COLL_SCATTER) {
         count *= size;
     }
     return count * reduce_type_bytes(call->type);
@@ -69,7 +73,8 @@ static void run_show_call(const struct coll *coll, const struct coll_call *call,
         event->type = reduce_type_name(call->type);
     event->bytes = run_bytes(coll, call);
     event->requests = call->fused;
-    if (call->kind == COLL_ALLREDUCE || call->kind == COLL_REDUCESCATTER)
+    if (call->kind == COLL_ALLREDUCE || call->kind == COLL_REDUCESCATTER ||
+        call->kind == COLL_REDUCE)
         event->op = reduce_op_name(call->op);
     event->rank = coll->rank;
     event->lowest = coll->groups[call->group].group.ranks[0];
@@ -79,8 +84,9 @@ static void run_show_call(const struct coll *coll, const struct coll_call *call,
     timeline_call(coll->timeline, event);
 }
 
-/* Reduces the buffers of a call one after the other (--fusion-threshold-mb 0). All members have
- * that option, because it is in the hash of a round, so all make the same operations. */
+/* Reduces, or broadcasts, the buffers of a call one after the other (--fusion-threshold-mb 0). All
+ * members have that option, because it is in the hash of a round, so all make the same operations.
+ */
 static int run_unfused(struct coll *coll, const struct coll_call *call, struct hvd_err *err)
 {
     struct coll_call one = *call;
@@ -129,6 +135,8 @@ int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *er
         event.number = group->number;
     } else if (coll_kind_is_ragged(call->kind)) {
         rc = ragged_run(coll, group, call, &event.by);
+    } else if (coll_kind_is_rooted(call->kind)) {
+        rc = rooted_run(coll, group, call, &event.by);
     } else if (coll_kind_is_of_groups(call->kind)) {
         rc = opened_run(coll, group, call);
     } else if (call->device) {

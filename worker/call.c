@@ -26,6 +26,9 @@ _Static_assert((int)HVD_ALLREDUCE == (int)COLL_ALLREDUCE &&
                    (int)HVD_ALLGATHER_RAGGED == (int)COLL_ALLGATHER_RAGGED &&
                    (int)HVD_ALLTOALL_RAGGED == (int)COLL_ALLTOALL_RAGGED,
                "the same collectives by the same numbers");
+_Static_assert((int)COLL_GATHER - (int)COLL_REDUCE == (int)HVD_GATHER - (int)HVD_REDUCE &&
+                   (int)COLL_SCATTER - (int)COLL_REDUCE == (int)HVD_SCATTER - (int)HVD_REDUCE,
+               "these in the same order");
 _Static_assert(sizeof(struct coll_piece) == sizeof(hvd_piece) &&
                    offsetof(struct coll_piece, out) == offsetof(hvd_piece, out) &&
                    offsetof(struct coll_piece, count) == offsetof(hvd_piece, count),
@@ -57,7 +60,15 @@ struct reading {
 static bool has_counts(hvd_kind kind)
 {
     return kind == HVD_ALLGATHER || kind == HVD_REDUCESCATTER || kind == HVD_ALLTOALL ||
-           kind == HVD_ALLTOALL_RAGGED;
+           kind == HVD_ALLTOALL_RAGGED || kind == HVD_GATHER || kind == HVD_SCATTER;
+}
+
+/* The collectives behind the ragged ones have other numbers inside of the library. */
+#define ROOTED_APART ((int)COLL_REDUCE - (int)HVD_REDUCE)
+
+static bool is_rooted(hvd_kind kind)
+{
+    return kind >= HVD_REDUCE && kind <= HVD_SCATTER;
 }
 
 static bool is_ragged(hvd_kind kind)
@@ -67,7 +78,7 @@ static bool is_ragged(hvd_kind kind)
 
 static bool computes(hvd_kind kind)
 {
-    return kind == HVD_ALLREDUCE || kind == HVD_REDUCESCATTER;
+    return kind == HVD_ALLREDUCE || kind == HVD_REDUCESCATTER || kind == HVD_REDUCE;
 }
 
 /* ---- group, type, op, root ------------------------------------------------------------------- */
@@ -146,12 +157,12 @@ static int read_numbers(struct reading *reading)
         return WRONG(reading,
                      "%s cannot be scaled; leave prescale and postscale 0, or use a floating type",
                      reduce_type_name(call->type));
-    if (call->kind != HVD_BROADCAST)
+    if (call->kind != HVD_BROADCAST && !is_rooted(call->kind))
         return 0;
     if (call->root < 0 || (uint32_t)call->root >= roll->size)
         return WRONG(reading, "root %d is no rank of this round; use 0 to %u", call->root,
                      roll->size - 1);
-    if (call->in && call->out && call->in != call->out)
+    if (call->kind == HVD_BROADCAST && call->in && call->out && call->in != call->out)
         return WRONG(reading, "%s",
                      "a broadcast does not read the buffer in; leave in NULL, and put the root's "
                      "numbers into out");
@@ -255,8 +266,10 @@ static int read_memory(struct reading *reading)
     const hvd_call *call = reading->call;
     const size_t *counts = call->counts;
     const uint8_t *own = call->out; /* the address in `out` where `in` may be */
-    bool in_place = call->kind == HVD_ALLREDUCE || call->kind == HVD_ALLGATHER;
-    bool own_count = call->kind == HVD_ALLGATHER || call->kind == HVD_REDUCESCATTER;
+    bool in_place =
+        call->kind == HVD_ALLREDUCE || call->kind == HVD_ALLGATHER || call->kind == HVD_REDUCE;
+    bool own_count = has_counts(call->kind) && call->kind != HVD_ALLTOALL;
+    bool is_root = reading->place == reading->into->root;
     size_t in_bytes = 0;
     size_t out_bytes = 0;
     bool fits; /* false: more than memory can hold */
@@ -270,11 +283,16 @@ static int read_memory(struct reading *reading)
         return WRONG(reading, "%s is given without %s; give both or none",
                      call->counts ? "counts" : "out_counts",
                      call->counts ? "out_counts" : "counts");
-    if (call->kind == HVD_REDUCESCATTER || call->kind == HVD_ALLTOALL)
+    if (call->kind == HVD_SCATTER && !is_root)
+        fits = true;
+    else if (call->kind == HVD_REDUCESCATTER || call->kind == HVD_ALLTOALL ||
+             call->kind == HVD_SCATTER)
         fits = total_bytes(reading, counts, call->count, &in_bytes);
     else /* a broadcast reads no `in` */
         fits = call->kind == HVD_BROADCAST || bytes_of(reading, call->count, &in_bytes);
-    if (call->kind == HVD_ALLGATHER)
+    if ((call->kind == HVD_REDUCE || call->kind == HVD_GATHER) && !is_root)
+        out_bytes = 0;
+    else if (call->kind == HVD_ALLGATHER || call->kind == HVD_GATHER)
         fits = fits && total_bytes(reading, counts, call->count, &out_bytes);
     else if (call->kind == HVD_ALLTOALL)
         fits = fits && total_bytes(reading, call->out_counts, call->count, &out_bytes);
@@ -352,8 +370,9 @@ static int read_pieces(struct reading *reading)
     size_t bytes;
     int rc = 0;
 
-    if (call->kind != HVD_ALLREDUCE)
-        return WRONG(reading, "%s", "only an allreduce takes pieces; use in, out and count");
+    if (call->kind != HVD_ALLREDUCE && call->kind != HVD_BROADCAST)
+        return WRONG(reading, "%s",
+                     "only an allreduce and a broadcast take pieces; use in, out and count");
     if (call->in || call->out || call->count)
         return WRONG(
             reading, "%s",
@@ -362,8 +381,13 @@ static int read_pieces(struct reading *reading)
         return WRONG(reading, "pieces is NULL, and piece_count is %zu; pass that many pieces",
                      call->piece_count);
     for (size_t i = 0; i < call->piece_count && !rc; i++) {
-        const hvd_piece *piece = &call->pieces[i];
+        hvd_piece piece_read = call->pieces[i];
+        const hvd_piece *piece = &piece_read;
 
+        if (call->kind == HVD_BROADCAST && piece->in && piece->in != piece->out)
+            return WRONG(reading, "pieces[%zu]: a broadcast does not read in; leave in NULL", i);
+        if (call->kind == HVD_BROADCAST)
+            piece_read.in = piece_read.out;
         if (!bytes_of(reading, piece->count, &bytes))
             return WRONG(reading,
                          "pieces[%zu]: %zu numbers of %s are more than memory can hold; "
@@ -372,7 +396,7 @@ static int read_pieces(struct reading *reading)
         if (bytes && (!piece->in || !piece->out))
             return WRONG(reading,
                          "pieces[%zu]: %s is NULL, and its count is not 0; give memory for it", i,
-                         piece->in ? "out" : "in");
+                         piece->in || call->kind == HVD_BROADCAST ? "out" : "in");
         if (piece->in != piece->out && !call_are_apart(piece->in, bytes, piece->out, bytes))
             return WRONG(reading, "pieces[%zu]: in and out overlap; make them equal or separate",
                          i);
@@ -406,11 +430,15 @@ int call_read(const hvd_call *call, const struct groups *groups, const struct ro
 
     if (!call)
         return err_set(err, HVD_E_INVAL, "the call is NULL; pass a struct hvd_call");
-    if (call->kind < HVD_ALLREDUCE || (call->kind > HVD_JOIN && !is_ragged(call->kind)))
+    if (call->kind < HVD_ALLREDUCE ||
+        (call->kind > HVD_JOIN && !is_ragged(call->kind) && !is_rooted(call->kind)))
         return err_set(err, HVD_E_INVAL, "kind %d is no collective; use one of hvd_kind",
                        (int)call->kind);
-    *ret_call = (struct coll_call){ .kind = (enum coll_kind)call->kind };
-    reading.name = coll_kind_name((uint32_t)call->kind);
+    *ret_call = (struct coll_call){
+        .kind = (enum coll_kind)((int)call->kind + (is_rooted(call->kind) ? ROOTED_APART : 0)),
+        .tag = call->tag
+    };
+    reading.name = coll_kind_name((uint32_t)ret_call->kind);
     rc = read_group(&reading, groups);
     if (rc || call->kind == HVD_BARRIER || call->kind == HVD_JOIN) {
         /* C allows an int to be written as an unsigned */

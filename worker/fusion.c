@@ -136,17 +136,22 @@ size_t fusion_take(struct requests *requests, struct coll_call *ret_call)
     const struct request *first = requests->first;
     size_t count = 0;
 
+    uint64_t tags = 0;
+
     *ret_call = first->call;
     for (struct request *each = requests->first; each && each->batch == first->batch;
          each = each->next) {
         requests->pieces[count] =
             (struct coll_piece){ each->call.in, each->call.out, each->call.count };
         requests->batch[count++] = each;
+        if (each->call.tag || tags)
+            tags = fingerprint_mix(tags, each->call.tag + count);
         /* If the caller of one request waits for its result, the whole operation waits. */
         ret_call->streamed = ret_call->streamed && each->call.streamed;
     }
     if (count == 1)
         return count;
+    ret_call->tag = tags; /* 0: no request of the batch has one */
     ret_call->in = NULL;
     ret_call->out = NULL;
     ret_call->count = 0;

@@ -173,7 +173,11 @@ int calls_plan(struct calls *calls, const struct coll_call *call, uint32_t rank,
                      call->pieces[i].count);
         break;
     case COLL_BROADCAST:
-        add_step(calls, STEP_BROADCAST, call->root, call->out, call->out, call->count);
+        if (!call->pieces)
+            add_step(calls, STEP_BROADCAST, call->root, call->out, call->out, call->count);
+        for (size_t i = 0; call->pieces && i < call->piece_count; i++)
+            add_step(calls, STEP_BROADCAST, call->root, call->pieces[i].out, call->pieces[i].out,
+                     call->pieces[i].count);
         break;
     case COLL_ALLGATHER:
     case COLL_REDUCESCATTER: plan_parts(calls, call, rank, size); break;

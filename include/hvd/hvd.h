@@ -277,7 +277,16 @@ typedef enum hvd_kind {
     HVD_BARRIER = 6,
     HVD_JOIN = 7,
     HVD_ALLGATHER_RAGGED = 9,
-    HVD_ALLTOALL_RAGGED = 10
+    HVD_ALLTOALL_RAGGED = 10,
+    /* To or from one member of the group, `root`. These three have no function of their own.
+     * `counts` means the same as for an allgather and a reducescatter; in and out must not overlap,
+     * but in == out is allowed in a reduce. HVD_REDUCE   as an allreduce, but only the root gets
+     * the result. Other members need no out HVD_GATHER   as an allgather, but only the root gets
+     * the elements. Other members need no out HVD_SCATTER  the root gives each member its part of
+     * `in`, in rank order; each member gets `count` elements. Other members need no in */
+    HVD_REDUCE = 11,
+    HVD_GATHER = 12,
+    HVD_SCATTER = 13
 } hvd_kind;
 
 /* A group: some of the ranks, which make collectives without the other ranks. See
@@ -316,7 +325,8 @@ typedef struct hvd_call {
     hvd_op op;
     /* for floating types only: factors before and after the reduction; 0 means 1 */
     double prescale, postscale;
-    int root;       /* of a broadcast: its rank in the round, not in the group */
+    int root; /* of a broadcast, reduce, gather or scatter: its rank in the round, not in the group
+               */
     const void *in; /* unused in a broadcast, which has only out */
     void *out;
     size_t count;
@@ -324,9 +334,9 @@ typedef struct hvd_call {
      * of the group. In an alltoall, `counts` says how many elements go to each member, and
      * `out_counts` says how many elements come from each member. */
     const size_t *counts, *out_counts;
-    /* The buffers of an allreduce of several buffers in one call; `in`, `out` and `count` are
-     * then not used. The call takes about as long as one buffer of the total size, and the
-     * caller does not have to pack the buffers. */
+    /* The buffers of an allreduce or a broadcast of several buffers in one call; `in`, `out` and
+     * `count` are then not used. In a broadcast leave `in` of each piece NULL. The call takes about
+     * as long as one buffer of the total size, and the caller does not have to pack the buffers. */
     const hvd_piece *pieces;
     size_t piece_count;
     int *last;              /* for HVD_JOIN: gets the rank that joined last; may be NULL */
@@ -334,6 +344,10 @@ typedef struct hvd_call {
     /* Not 0: a call on GPU memory goes through host memory, even where NCCL could carry it. The
      * value must be equal on all ranks. A call on host memory ignores it. */
     int by_host;
+    /* A number that the program chooses, for example a hash of a parameter's name and shape. The
+     * members compare it as they compare types and counts: HVD_E_MISMATCH names the tags of both
+     * sides. In a join it is not used. */
+    uint64_t tag;
 } hvd_call;
 
 /* Makes the call and waits for its result. */

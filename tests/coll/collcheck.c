@@ -23,7 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CASES   (40 * BATCH_CASES)
+#define CASES   (34 * BATCH_CASES)
 #define LOOK_MS 1000
 /* no member has finished a case for this long: the program hangs */
 #define HANGS_US   (40 * TIME_S)

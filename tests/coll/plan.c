@@ -154,6 +154,12 @@ static const struct shape shapes[] = {
     { COLL_BARRIER,          PLAN_PLAIN,     false, false, false },
     { COLL_ALLGATHER_RAGGED, PLAN_COUNTS,    false, true,  true },
     { COLL_ALLTOALL_RAGGED,  PLAN_COUNTS,    false, true,  true },
+    { COLL_BROADCAST,        PLAN_OF_PIECES, false, true,  true },
+    { COLL_REDUCE,           PLAN_PLAIN,     false, true,  true }, /* with any op */
+    { COLL_GATHER,           PLAN_PLAIN,     false, true,  true },
+    { COLL_GATHER,           PLAN_COUNTS,    false, true,  true },
+    { COLL_SCATTER,          PLAN_PLAIN,     false, true,  true },
+    { COLL_SCATTER,          PLAN_COUNTS,    false, true,  true },
 };
 /* clang-format on */
 
@@ -193,6 +199,8 @@ static void set_shape(struct plan *plan, size_t index)
         plan->form = shape->form;
         if (shape->typed)
             plan->numbers.type = (hvd_dtype)(index % types_of(shape));
+        if (shape->kind == COLL_REDUCE)
+            plan->numbers.op = op_of(plan->numbers.type, plan->number % OPS);
         if (shape->reduces)
             plan->numbers.op = op_of(plan->numbers.type, index / types_of(shape));
         return;
@@ -240,7 +248,8 @@ static void share_out(struct plan *plan, struct rng *rng)
 static void set_counts(struct plan *plan, const struct batch *batch, struct rng *rng)
 {
     size_t bytes = numbers_bytes(plan->numbers.type), size = batch->layout.size;
-    bool each = plan->kind == COLL_ALLGATHER || plan->kind == COLL_ALLTOALL ||
+    bool each = plan->kind == COLL_ALLGATHER || plan->kind == COLL_GATHER ||
+                plan->kind == COLL_SCATTER || plan->kind == COLL_ALLTOALL ||
                 plan->kind == COLL_REDUCESCATTER || coll_kind_is_ragged(plan->kind);
     bool many = batch->number >= FIRST_BATCHES || plan->number % 32 == 0;
 
@@ -260,7 +269,8 @@ static void set_scales(struct plan *plan, struct rng *rng)
 {
     static const double scales[] = { 0, 1, 0.5, 2, -1, 0.125 };
 
-    if (plan->kind != COLL_ALLREDUCE && plan->kind != COLL_REDUCESCATTER && plan->kind != COLL_JOIN)
+    if (plan->kind != COLL_ALLREDUCE && plan->kind != COLL_REDUCESCATTER &&
+        plan->kind != COLL_JOIN && plan->kind != COLL_REDUCE)
         return;
     if (!numbers_are_real(plan->numbers.type) || rng_below(rng, 3))
         return;
@@ -292,6 +302,7 @@ void plan_make(const struct batch *batch, uint64_t number, struct plan *plan)
     plan->numbers.loose = rng_below(&rng, 3) == 0;
     set_scales(plan, &rng);
     plan->root = (uint32_t)rng_below(&rng, PROCESSES_MAX);
+    plan->tag = rng_below(&rng, 2) ? rng_next(&rng) : 0;
     if (rng_below(&rng, 4) == 0)
         plan->group = 1 + rng_below(&rng, BATCH_GROUPS + 1);
     set_counts(plan, batch, &rng);
@@ -323,9 +334,10 @@ void plan_own(const struct plan *plan, const struct batch *batch, uint32_t rank,
 
 static const char *kind_text(const struct plan *plan)
 {
-    if (plan->kind == COLL_ALLREDUCE && plan->form == PLAN_OF_PIECES)
-        return "allreduce of pieces";
-    if (plan->form == PLAN_COUNTS && !coll_kind_is_ragged(plan->kind))
+    if (plan->form == PLAN_OF_PIECES)
+        return plan->kind == COLL_ALLREDUCE ? "allreduce of pieces" : "broadcast of pieces";
+    if (plan->form == PLAN_COUNTS && !coll_kind_is_rooted(plan->kind) &&
+        !coll_kind_is_ragged(plan->kind))
         return plan->kind == COLL_ALLGATHER       ? "allgatherv"
                : plan->kind == COLL_REDUCESCATTER ? "reducescatterv"
                                                   : "alltoallv";

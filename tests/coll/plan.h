@@ -13,7 +13,7 @@
 #include "tests/coll/numbers.h"
 #include "tests/coll/processes.h"
 
-#define BATCH_CASES   82 /* SLOTS batches of them hold every variant of plan.c */
+#define BATCH_CASES   94 /* SLOTS batches of them hold every variant of plan.c */
 #define BATCH_GROUPS  4  /* beside the group of all members */
 #define PLAN_PIECES   12
 #define PLAN_BEFORE   4 /* operations of a member before it joins, at most */
@@ -42,8 +42,9 @@ struct plan {
     enum coll_kind kind;
     enum plan_form form;
     struct numbers numbers;
-    size_t group;                 /* BATCH_GROUPS + 1: all groups, one after the other */
-    uint32_t root;                /* taken modulo the size of the group */
+    size_t group;  /* BATCH_GROUPS + 1: all groups, one after the other */
+    uint32_t root; /* taken modulo the size of the group */
+    uint64_t tag;
     size_t count;                 /* elements of each member */
     size_t counts[PROCESSES_MAX]; /* PLAN_COUNTS: elements by place in the group */
     size_t pieces[PLAN_PIECES];

@@ -356,6 +356,127 @@ static int run_reducescatter(struct part *part)
     return rc;
 }
 
+/* A broadcast of several buffers: their numbers are counted through all of them. */
+static int run_broadcast_pieces(struct part *part)
+{
+    uint32_t root = part->plan->root % part->size;
+    struct coll_piece pieces[PLAN_PIECES];
+    struct buffer out[PLAN_PIECES];
+    const struct plan *plan = part->plan;
+    size_t first = 0;
+    int rc;
+
+    for (size_t i = 0; i < plan->piece_count; first += plan->pieces[i++]) {
+        buffer_make(part, &out[i], plan->pieces[i] * part->bytes, part->own.out_offset + i);
+        pieces[i] = (struct coll_piece){ NULL, out[i].at, plan->pieces[i] };
+        if (part->place == root)
+            numbers_fill(&plan->numbers, part->ranks[root], first, plan->pieces[i], out[i].at);
+    }
+    part->call.root = root;
+    part->call.count = 0;
+    part->call.pieces = pieces;
+    part->call.piece_count = plan->piece_count;
+    rc = run(part);
+    part->call.pieces = NULL;
+    first = 0;
+    for (size_t i = 0; i < plan->piece_count; first += plan->pieces[i++]) {
+        if (!rc)
+            rc = check_same(part, part->ranks[root], first, out[i].at, plan->pieces[i]);
+        if (!rc)
+            rc = buffer_guarded(part, &out[i]);
+        note(part, out[i].at, plan->pieces[i]);
+        buffer_free(&out[i]);
+    }
+    return rc;
+}
+
+/* Only the root gives memory for the result; it may be that of its numbers. */
+static int run_reduce(struct part *part)
+{
+    uint32_t root = part->plan->root % part->size;
+    bool is_root = part->place == root;
+    size_t count = part->plan->count;
+    struct buffer in, out;
+    int rc;
+
+    buffer_make(part, &in, count * part->bytes, part->own.in_offset);
+    buffer_make(part, &out, is_root ? count * part->bytes : 0, part->own.out_offset);
+    part->call.in = is_root && part->own.in_place ? out.at : in.at;
+    part->call.out = is_root ? out.at : NULL;
+    part->call.root = root;
+    numbers_fill(&part->plan->numbers, part->run->rank, 0, count,
+                 is_root && part->own.in_place ? out.at : in.at);
+    buffer_seal(&in);
+    rc = run(part);
+    if (!rc && is_root)
+        rc = check_reduced(part, part->ranks, part->size, 0, out.at, count);
+    if (!rc)
+        rc = buffer_sealed(part, &in) || buffer_guarded(part, &out);
+    note(part, out.at, is_root ? count : 0);
+    buffer_free(&in);
+    buffer_free(&out);
+    return rc;
+}
+
+static int run_gather(struct part *part)
+{
+    uint32_t root = part->plan->root % part->size;
+    bool is_root = part->place == root;
+    size_t own = count_at(part, part->place);
+    size_t all = is_root ? counts_before(part, part->size) : 0;
+    struct buffer in, out;
+    int rc;
+
+    buffer_make(part, &in, own * part->bytes, part->own.in_offset);
+    buffer_make(part, &out, all * part->bytes, part->own.out_offset);
+    numbers_fill(&part->plan->numbers, part->run->rank, 0, own, in.at);
+    buffer_seal(&in);
+    part->call.in = in.at;
+    part->call.out = is_root ? out.at : NULL;
+    part->call.root = root;
+    part->call.count = own;
+    part->call.counts = part->plan->form == PLAN_COUNTS ? part->plan->counts : NULL;
+    rc = run(part);
+    for (uint32_t i = 0; i < part->size && !rc && is_root; i++)
+        rc = check_same(part, part->ranks[i], 0, out.at + counts_before(part, i) * part->bytes,
+                        count_at(part, i));
+    if (!rc)
+        rc = buffer_sealed(part, &in) || buffer_guarded(part, &out);
+    note(part, out.at, all);
+    buffer_free(&in);
+    buffer_free(&out);
+    return rc;
+}
+
+static int run_scatter(struct part *part)
+{
+    uint32_t root = part->plan->root % part->size;
+    bool is_root = part->place == root;
+    size_t own = count_at(part, part->place);
+    size_t all = is_root ? counts_before(part, part->size) : 0;
+    struct buffer in, out;
+    int rc;
+
+    buffer_make(part, &in, all * part->bytes, part->own.in_offset);
+    buffer_make(part, &out, own * part->bytes, part->own.out_offset);
+    numbers_fill(&part->plan->numbers, part->ranks[root], 0, all, in.at);
+    buffer_seal(&in);
+    part->call.in = is_root ? in.at : NULL;
+    part->call.out = out.at;
+    part->call.root = root;
+    part->call.count = own;
+    part->call.counts = part->plan->form == PLAN_COUNTS ? part->plan->counts : NULL;
+    rc = run(part);
+    if (!rc)
+        rc = check_same(part, part->ranks[root], counts_before(part, part->place), out.at, own);
+    if (!rc)
+        rc = buffer_sealed(part, &in) || buffer_guarded(part, &out);
+    note(part, out.at, own);
+    buffer_free(&in);
+    buffer_free(&out);
+    return rc;
+}
+
 /* The first number for this place, so that each place gets different numbers. */
 static uint64_t first_for(uint32_t place)
 {
@@ -568,7 +689,12 @@ static int run_kind(struct part *part)
     switch (part->plan->kind) {
     case COLL_ALLREDUCE:
         return part->plan->form == PLAN_OF_PIECES ? run_pieces(part) : run_allreduce(part);
-    case COLL_BROADCAST: return run_broadcast(part);
+    case COLL_BROADCAST:
+        return part->plan->form == PLAN_OF_PIECES ? run_broadcast_pieces(part)
+                                                  : run_broadcast(part);
+    case COLL_REDUCE: return run_reduce(part);
+    case COLL_GATHER: return run_gather(part);
+    case COLL_SCATTER: return run_scatter(part);
     case COLL_ALLGATHER: return run_allgather(part);
     case COLL_REDUCESCATTER: return run_reducescatter(part);
     case COLL_ALLTOALL: return run_alltoall(part);
@@ -611,6 +737,7 @@ static int run_in(struct plan_run *run, size_t group)
         .op = plan->numbers.op,
         .prescale = plan->numbers.prescale,
         .postscale = plan->numbers.postscale,
+        .tag = plan->tag,
         .count = plan->count,
     };
     return run_kind(&part);
@@ -630,6 +757,6 @@ int plan_run(struct plan_run *run)
 
 bool plan_is_equal_on_all(const struct plan *plan)
 {
-    return plan->kind != COLL_REDUCESCATTER && plan->kind != COLL_ALLTOALL &&
-           plan->kind != COLL_ALLTOALL_RAGGED;
+    return !coll_kind_is_rooted(plan->kind) && plan->kind != COLL_REDUCESCATTER &&
+           plan->kind != COLL_ALLTOALL && plan->kind != COLL_ALLTOALL_RAGGED;
 }

@@ -250,6 +250,9 @@ const char *coll_kind_name(uint32_t kind)
         [COLL_JOIN] = "join",
         [COLL_ALLGATHER_RAGGED] = "ragged allgather",
         [COLL_ALLTOALL_RAGGED] = "ragged alltoall",
+        [COLL_REDUCE] = "reduce",
+        [COLL_GATHER] = "gather",
+        [COLL_SCATTER] = "scatter",
     };
 
     return kind < ARRAY_SIZE(names) && names[kind] ? names[kind] : "?";

@@ -82,6 +82,19 @@ static const struct {
     PAIR(ARGS(.kind = COLL_ALLTOALL, .counts = two_each, .out_counts = two_each),
          ARGS(.kind = COLL_ALLTOALL, .counts = three_each, .out_counts = two_each)),
     PAIR(ARGS(.kind = COLL_ALLREDUCE, .count = 10), ARGS(.kind = COLL_ALLGATHER, .count = 10)),
+    PAIR(ARGS(.kind = COLL_BROADCAST, .pieces = pieces, .piece_count = 2),
+         ARGS(.kind = COLL_BROADCAST, .pieces = longer, .piece_count = 2)),
+    PAIR(ARGS(.kind = COLL_REDUCE, .count = 10), ARGS(.kind = COLL_REDUCE, .count = 11)),
+    PAIR(ARGS(.kind = COLL_REDUCE, .count = 10), ARGS(.kind = COLL_REDUCE, .count = 10, .root = 2)),
+    PAIR(ARGS(.kind = COLL_REDUCE, .count = 10), ARGS(.kind = COLL_ALLREDUCE, .count = 10)),
+    PAIR(ARGS(.kind = COLL_GATHER, .count = 3), ARGS(.kind = COLL_GATHER, .count = 2)),
+    PAIR(ARGS(.kind = COLL_GATHER, .count = 3), ARGS(.kind = COLL_GATHER, .count = 3, .root = 1)),
+    PAIR(ARGS(.kind = COLL_SCATTER, .count = 3), ARGS(.kind = COLL_SCATTER, .count = 3, .root = 3)),
+    PAIR(ARGS(.kind = COLL_SCATTER, .count = 3), ARGS(.kind = COLL_GATHER, .count = 3)),
+    PAIR(ARGS(.kind = COLL_ALLREDUCE, .count = 10, .tag = 12345),
+         ARGS(.kind = COLL_ALLREDUCE, .count = 10, .tag = 54321)),
+    PAIR(ARGS(.kind = COLL_BARRIER, .tag = 1), ARGS(.kind = COLL_BARRIER)),
+    PAIR(ARGS(.kind = COLL_REDUCE, .count = 10), ARGS(.kind = COLL_JOIN)),
     PAIR(ARGS(.kind = COLL_BROADCAST, .count = 10), ARGS(.kind = COLL_JOIN)),
     PAIR(ARGS(.kind = COLL_JOIN), ARGS(.kind = COLL_ALLGATHER, .count = 1)),
 };
@@ -163,6 +176,10 @@ static void check_mismatch(struct test *t, struct team *team, const char *what)
         CHECK_HAS(t, team->err[i].text, "rank 1");
         CHECK_HAS(t, team->err[i].text, coll_kind_name(pairs[team->way].odd.kind));
         CHECK_HAS(t, team->err[i].text, coll_kind_name(pairs[team->way].usual.kind));
+        if (pairs[team->way].usual.tag == 12345) {
+            CHECK_HAS(t, team->err[i].text, "tag 12345");
+            CHECK_HAS(t, team->err[i].text, "tag 54321");
+        }
         CHECK_CODE(t, run_barrier(team, i), HVD_E_REVOKED);
     }
 }

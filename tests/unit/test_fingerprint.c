@@ -21,15 +21,26 @@ TEST(every_part_but_the_author_counts)
 
     other.rank = 3;
     other.last = 4;
-    other.last_number = 5;
     CHECK(t,
           fingerprint_same(&some, &other) && fingerprint_hash(&some) == fingerprint_hash(&other));
-    for (size_t i = 0; i < offsetof(struct fingerprint, rank); i++) {
+    for (size_t i = 0; i < sizeof(some); i++) {
+        if (i == offsetof(struct fingerprint, rank))
+            i = offsetof(struct fingerprint, tag);
         other = some;
         ((uint8_t *)&other)[i] ^= 1;
         CHECK(t, !fingerprint_same(&some, &other) &&
                      fingerprint_hash(&some) != fingerprint_hash(&other));
     }
+}
+
+/* A difference in joined ranks is none. */
+TEST(two_joins_are_the_same)
+{
+    struct fingerprint one = some, other = some;
+
+    one.kind = other.kind = COLL_JOIN;
+    other.last_number = 5;
+    CHECK(t, fingerprint_same(&one, &other) && fingerprint_hash(&one) == fingerprint_hash(&other));
 }
 
 TEST(a_fingerprint_is_shown_as_a_sentence)
@@ -54,9 +65,21 @@ TEST(a_fingerprint_is_shown_as_a_sentence)
     fingerprint.kind = COLL_ALLTOALL;
     fingerprint_describe(&fingerprint, text);
     CHECK_TEXT(t, text, "operation 7 is alltoall of float32 with counts of sum a");
+    fingerprint.kind = COLL_GATHER;
+    fingerprint.tag = 99;
+    fingerprint_describe(&fingerprint, text);
+    CHECK_TEXT(t, text, "operation 7 is gather of float32 with counts of sum a to rank 5, tag 99");
+    fingerprint.kind = COLL_SCATTER;
+    fingerprint_describe(&fingerprint, text);
+    CHECK_HAS(t, text, "scatter of float32 with counts of sum a from rank 5, tag 99");
+    fingerprint.kind = COLL_REDUCE;
+    fingerprint.op = HVD_MAX | 3 << FINGERPRINT_ROOT_SHIFT;
+    fingerprint_describe(&fingerprint, text);
+    CHECK_HAS(t, text, "reduce (max) of 10 float32 to rank 3, tag 99");
     fingerprint.kind = COLL_JOIN;
     fingerprint_describe(&fingerprint, text);
     CHECK_TEXT(t, text, "operation 7 is join");
+    CHECK_TEXT(t, coll_kind_name(COLL_CLOSE + 1), "?");
 }
 
 /* A fingerprint of a peer of another version is described too. */

@@ -292,8 +292,8 @@ TEST(kinds_and_groups)
     CHECK_OK(t, begin_calls());
     CHECK(t, refuses((hvd_call){ .kind = (hvd_kind)8 },
                      "kind 8 is no collective; use one of hvd_kind"));
-    CHECK(t, refuses((hvd_call){ .kind = (hvd_kind)11 },
-                     "kind 11 is no collective; use one of hvd_kind"));
+    CHECK(t, refuses((hvd_call){ .kind = (hvd_kind)14 },
+                     "kind 14 is no collective; use one of hvd_kind"));
     CHECK(t, refuses((hvd_call){ .count = 1 }, "kind 0 is no collective; use one of hvd_kind"));
     CHECK_CODE(t, call_read(NULL, groups, roll, &into, &err), HVD_E_INVAL);
     CHECK(t, refuses(REDUCE(.group = (hvd_group *)numbers, FROM_TO(1)),
@@ -354,6 +354,35 @@ TEST(roots)
     CHECK_INT(t, into.root, ==, 1); /* the place of the root in the group */
     CHECK(t, takes(OF(HVD_BROADCAST, .root = 3, .out = numbers, .count = 1)));
     CHECK_INT(t, into.root, ==, 3);
+}
+
+/* This rank is 1: it is the root, or another rank is. */
+TEST(to_and_from_a_root)
+{
+    const size_t four[] = { 1, 2, 3, 4 };
+
+    CHECK_OK(t, begin_calls());
+    CHECK(t, takes(OF(HVD_REDUCE, .in = numbers, .count = 2)));
+    CHECK_INT(t, into.kind, ==, COLL_REDUCE);
+    CHECK(t, takes(OF(HVD_REDUCE, .in = numbers, .out = numbers, .count = 2, .root = 1)));
+    CHECK(t, refuses(OF(HVD_REDUCE, .in = numbers, .count = 2, .root = 1),
+                     "reduce: out is NULL, and count is not 0; give memory for it"));
+    CHECK(t, refuses((hvd_call){ .kind = HVD_REDUCE, .type = HVD_FLOAT32, .op = HVD_XOR },
+                     "reduce: float32 does not have the op xor; use an integer type or HVD_BOOL"));
+    CHECK(t, takes(OF(HVD_GATHER, .in = numbers, .count = 2, .counts = four)));
+    CHECK_INT(t, into.kind, ==, COLL_GATHER);
+    CHECK(t, into.counts == four);
+    CHECK(t, refuses(OF(HVD_GATHER, .in = numbers, .count = 1, .counts = four),
+                     "gather: counts[1] is 2, but count is 1; both are this rank's part, so make "
+                     "them equal"));
+    CHECK(t, refuses(OF(HVD_GATHER, .in = numbers, .out = numbers, .count = 1, .root = 1),
+                     "gather: in and out overlap; make them separate"));
+    CHECK(t, takes(OF(HVD_SCATTER, .out = numbers, .count = 2, .counts = four)));
+    CHECK_INT(t, into.kind, ==, COLL_SCATTER);
+    CHECK(t, refuses(OF(HVD_SCATTER, .out = numbers, .count = 2, .root = 1),
+                     "scatter: in is NULL, and count is not 0; give memory for it"));
+    CHECK(t, refuses(OF(HVD_SCATTER, .out = numbers, .count = 2, .root = 4),
+                     "scatter: root 4 is no rank of this round; use 0 to 3"));
 }
 
 TEST(memory)
@@ -549,8 +578,17 @@ TEST(pieces)
     CHECK_INT(t, into.piece_count, ==, 3);
     CHECK(t, into.pieces[1].out == numbers + 16 && into.pieces[1].count == 8);
     CHECK(t, takes(REDUCE(.pieces = three)));
+    CHECK(t, refuses(OF(HVD_REDUCE, .pieces = three, .piece_count = 3),
+                     "reduce: only an allreduce and a broadcast take pieces; use in, out and "
+                     "count"));
     CHECK(t, refuses(OF(HVD_BROADCAST, .pieces = three, .piece_count = 3),
-                     "broadcast: only an allreduce takes pieces; use in, out and count"));
+                     "broadcast: pieces[1]: a broadcast does not read in; leave in NULL"));
+    CHECK(t, takes(OF(HVD_BROADCAST, .pieces = &(hvd_piece){ NULL, numbers, 8 }, .piece_count = 1,
+                      .tag = 7)));
+    CHECK(t, into.tag == 7);
+    CHECK(t, refuses(OF(HVD_BROADCAST, .pieces = &(hvd_piece){ NULL, NULL, 8 }, .piece_count = 1),
+                     "broadcast: pieces[0]: out is NULL, and its count is not 0; give memory for "
+                     "it"));
     CHECK(t, refuses(REDUCE(.pieces = three, .piece_count = 3, .count = 1),
                      "allreduce: pieces and also in, out or count are set; set only pieces, or "
                      "only in, out and count"));
