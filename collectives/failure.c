@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "collectives/coll_internal.h"
 #include "collectives/nccl/nccl_thread.h"
+#include "collectives/revoke.h"
 #include "os/clock.h"
 #include "os/thread.h"
 
@@ -94,6 +95,12 @@ int coll_refuse(struct coll *coll, struct hvd_err *err, const char *format, ...)
     va_end(args);
     coll_fail(coll, HVD_E_INVAL, coll->rank, "rank %u: %s", coll->rank, why);
     return coll_failure(coll, err);
+}
+
+void coll_revoke(struct coll *coll, struct hvd_err *ret_told, const char *why)
+{
+    (void)err_set(ret_told, HVD_E_REVOKED, "rank %u has revoked the round: %s", coll->rank, why);
+    coll_fail(coll, HVD_E_REVOKED, coll->rank, "%s", ret_told->text);
 }
 
 /* Returns the code with which a call must end, and its text; 0: the round has not failed. */

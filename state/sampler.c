@@ -130,13 +130,14 @@ struct share {
     uint64_t first, end;
 };
 
-/* Computes the shards of a batch that this rank uses. With HVD_BATCH_GLOBAL the batch is always cut
- * into the same shards, with any number of workers: so a shard has the same samples on each rank
- * that may compute it. A batch with fewer samples than max_np has only as many shards as samples,
- * because a loop over empty shards would cost time and do nothing. */
-static struct share share_of(const struct sampler *sampler, const struct sampler_place *place)
+/* Computes the shards of the batch after `used` samples that this rank uses. With HVD_BATCH_GLOBAL
+ * the batch is always cut into the same shards, with any number of workers: so a shard has the same
+ * samples on each rank that may compute it. A batch with fewer samples than max_np has only as many
+ * shards as samples, because a loop over empty shards would cost time and do nothing. */
+static struct share share_of(const struct sampler *sampler, uint64_t used,
+                             const struct sampler_place *place)
 {
-    uint64_t left = sampler->samples - sampler->progress.used;
+    uint64_t left = sampler->samples - used;
     struct share share;
 
     if (sampler->mode == HVD_BATCH_LOCAL) {
@@ -176,7 +177,7 @@ int sampler_next(struct sampler *sampler, const struct sampler_place *place, hvd
         *progress = (struct sampler_progress){ .epoch = progress->epoch + 1 };
         return HVD_EPOCH_END;
     }
-    share = share_of(sampler, place);
+    share = share_of(sampler, progress->used, place);
     first = part_at(share.total, share.first, share.cuts);
     count = part_at(share.total, share.end, share.cuts) - first;
     shards = share.end - share.first;
@@ -206,5 +207,38 @@ int sampler_next(struct sampler *sampler, const struct sampler_place *place, hvd
         .shard_at = sampler->shard_at.items,
     };
     progress->used += share.total;
+    return 0;
+}
+
+int sampler_look(const struct sampler *sampler, const struct sampler_progress *progress,
+                 const struct sampler_place *place, uint64_t ahead, uint64_t *samples, size_t room,
+                 hvd_batch *ret_batch)
+{
+    struct feistel feistel = feistel_of(sampler->samples, sampler->seed, progress->epoch);
+    uint64_t each = (uint64_t)sampler->batch * (sampler->mode == HVD_BATCH_LOCAL ? place->size : 1);
+    uint64_t used = progress->used;
+    struct share share;
+    uint64_t first;
+    uint64_t count;
+
+    ASSERT(place->size <= LIMIT_WORKERS && place->rank < place->size);
+    if (used > sampler->samples)
+        return HVD_E_CORRUPT;
+    /* All batches before the last one of an epoch have `each` samples. */
+    if (used == sampler->samples || ahead > (sampler->samples - used - 1) / each)
+        return HVD_EPOCH_END;
+    used += ahead * each;
+    share = share_of(sampler, used, place);
+    first = part_at(share.total, share.first, share.cuts);
+    count = part_at(share.total, share.end, share.cuts) - first;
+    *ret_batch = (hvd_batch){ .epoch = progress->epoch,
+                              .first = used,
+                              .total = (size_t)share.total,
+                              .count = (size_t)count,
+                              .samples = samples };
+    if (count > room)
+        return HVD_E_FULL;
+    for (uint64_t i = 0; i < count; i++)
+        samples[i] = shuffled(&feistel, sampler->samples, used + first + i);
     return 0;
 }

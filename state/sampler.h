@@ -43,6 +43,15 @@ void sampler_release(struct sampler *sampler);
 int sampler_next(struct sampler *sampler, const struct sampler_place *place,
                  hvd_batch *ret_batch) MUST_CHECK;
 
+/* Computes this rank's share of the batch that is `ahead` batches behind the next one, from this
+ * progress, without moving it; any thread may call it, as nothing of the sampler is written. The
+ * sample numbers go to `samples`, which has room for `room` of them; ret_batch->shards is 0.
+ * HVD_EPOCH_END: the epoch has no such batch. HVD_E_FULL: the room is too small, and *ret_batch has
+ * the count. HVD_E_CORRUPT: see sampler_next. */
+int sampler_look(const struct sampler *sampler, const struct sampler_progress *progress,
+                 const struct sampler_place *place, uint64_t ahead, uint64_t *samples, size_t room,
+                 hvd_batch *ret_batch) MUST_CHECK;
+
 /* Returns the sample at index `place` of an epoch's order; place < samples. */
 uint64_t sampler_at(const struct sampler *sampler, uint64_t epoch, uint64_t place);
 

@@ -1,12 +1,13 @@
 /*
- * collective.c: the functions of hvd.h for collectives, requests, groups, streams and shared
- * memory.
+ * collective.c: the functions of hvd.h for collectives, requests, groups, streams, news of the
+ * round and shared memory.
  *
  * Called by the program. Each function finds the worker and passes the call on: call.h checks it,
  * rounds.h knows whether the caller may make it now, requests.h makes it.
  */
 #include "collectives/shm/pool.h"
 #include "worker/fail.h"
+#include "worker/news.h"
 #include "worker/requests.h"
 #include "worker/worker.h"
 
@@ -14,7 +15,7 @@
 
 int hvd_run(const hvd_call *call)
 {
-    struct worker *worker = worker_get();
+    struct worker *worker = worker_enter();
 
     return worker ? requests_run(worker->rounds, call, fail_err()) : HVD_E_STATE;
 }
@@ -107,7 +108,7 @@ int hvd_join(int *ret_last)
  * training loop. */
 int hvd_start(const hvd_call *call, hvd_request **ret_request)
 {
-    struct worker *worker = worker_get();
+    struct worker *worker = worker_enter();
 
     if (!worker)
         return HVD_E_STATE;
@@ -119,16 +120,24 @@ int hvd_start(const hvd_call *call, hvd_request **ret_request)
  * waits for something, and the watchdog must report that. */
 int hvd_test(hvd_request *request, int *ret_done)
 {
-    struct worker *worker = worker_get();
+    struct worker *worker = worker_enter();
 
     return worker ? requests_test(worker->rounds, request, ret_done, fail_err()) : HVD_E_STATE;
 }
 
 int hvd_wait(hvd_request *request)
 {
-    struct worker *worker = worker_get();
+    struct worker *worker = worker_enter();
 
     return worker ? requests_wait(worker->rounds, request, fail_err()) : HVD_E_STATE;
+}
+
+int hvd_wait_for(hvd_request *request, int64_t timeout_us)
+{
+    struct worker *worker = worker_enter();
+
+    return worker ? requests_wait_for(worker->rounds, request, timeout_us, fail_err())
+                  : HVD_E_STATE;
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
@@ -137,7 +146,7 @@ int hvd_wait(hvd_request *request)
  * it is opened in the running round only. */
 static int create_group(const struct group_rule *rule, hvd_group **ret_group)
 {
-    struct worker *worker = worker_get();
+    struct worker *worker = worker_enter();
 
     if (!worker)
         return HVD_E_STATE;
@@ -161,7 +170,7 @@ int hvd_group_create_of(const int *ranks, size_t count, hvd_group **ret_group)
 
 int hvd_group_close(hvd_group *group)
 {
-    struct worker *worker = worker_get();
+    struct worker *worker = worker_enter();
 
     return worker ? rounds_close_group(worker->rounds, group, fail_err()) : HVD_E_STATE;
 }
@@ -182,14 +191,54 @@ int hvd_group_size(const hvd_group *group)
 
 int hvd_set_stream(struct CUstream_st *stream)
 {
-    struct worker *worker = worker_get();
+    struct worker *worker = worker_enter();
 
     return worker ? gpu_use_stream(&worker->gpu, stream, fail_err()) : HVD_E_STATE;
 }
 
+/* ---- the running round ----------------------------------------------------------------------- */
+
+int hvd_news(void)
+{
+    const struct worker *worker = worker_get();
+
+    return worker ? rounds_news(worker->rounds) : HVD_E_STATE;
+}
+
+int hvd_news_fd(void)
+{
+    const struct worker *worker = worker_enter();
+
+    return worker ? rounds_news_fd(worker->rounds, fail_err()) : HVD_E_STATE;
+}
+
+int hvd_revoke(const char *why)
+{
+    const struct worker *worker = worker_enter();
+
+    if (!worker)
+        return HVD_E_STATE;
+    return rounds_revoke(worker->rounds, why && why[0] ? why : "the program gave no reason",
+                         fail_err());
+}
+
+int hvd_fail(const char *text)
+{
+    const struct worker *worker = worker_enter();
+
+    if (!worker)
+        return HVD_E_STATE;
+    if (!text)
+        return fail(HVD_E_INVAL, "hvd_fail: the text is NULL; pass the reason in words");
+    return rounds_keep_reason(worker->rounds, text, fail_err());
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
 /* The memory does not belong to the worker: it outlives hvd_shutdown. */
 void *hvd_alloc(size_t bytes)
 {
+    fail_begin();
     return worker_is_fork() ? NULL : pool_alloc(bytes, fail_err());
 }
 

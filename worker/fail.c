@@ -11,10 +11,30 @@
 #include <stdio.h>
 
 static _Thread_local struct hvd_err last;
+static _Thread_local struct hvd_err cleared; /* the failure that fail_begin has cleared */
 
 struct hvd_err *fail_err(void)
 {
     return &last;
+}
+
+void fail_begin(void)
+{
+    if (!last.code)
+        return;
+    cleared = last;
+    last = (struct hvd_err){ .code = 0 };
+}
+
+void fail_forget(void)
+{
+    last.code = cleared.code = 0;
+    last.text[0] = cleared.text[0] = '\0';
+}
+
+const struct hvd_err *fail_latest(void)
+{
+    return last.code ? &last : &cleared;
 }
 
 int fail(int code, const char *format, ...)

@@ -3,12 +3,15 @@
  * thread, in the order of the calls (hvd_start).
  *
  * collective.c calls here for the program, rounds.c when a round ends. Invariant: pending requests
- * are in one order, they have the ticket from the first request to the last, and one thread makes
- * their calls; so all ranks make their calls in one order. fusion.c says which requests become one
- * operation. Unless a comment says otherwise the lock of struct rounds is held.
+ * are in one order, they have the ticket from the first request to the last, and one thread at a
+ * time makes their calls: the library's, or one that waits for a request; so all ranks make their
+ * calls in one order. fusion.c says which requests become one operation. Unless a comment says
+ * otherwise the lock of struct rounds is held.
  */
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/time.h"
+#include "os/clock.h"
 #include "os/thread.h"
 #include "worker/call.h"
 #include "worker/fusion.h"
@@ -20,11 +23,11 @@
 #define PLACE_MASK (((uintptr_t)1 << PLACE_BITS) - 1)
 _Static_assert(LIMIT_REQUESTS < (1 << PLACE_BITS), "a place is part of a name");
 
-void requests_init(struct requests *requests)
+int requests_init(struct requests *requests)
 {
     *requests = (struct requests){ .threaded = false };
     pthread_cond_init(&requests->work, NULL);
-    pthread_cond_init(&requests->done, NULL);
+    return thread_cond_init(&requests->done);
 }
 
 void requests_release(struct requests *requests)
@@ -115,54 +118,72 @@ static int refuse_call(struct rounds *rounds, int code, const char *why, struct 
     return err_set(err, code, "%s", why);
 }
 
-/* ---- the thread ------------------------------------------------------------------------------ */
+/* ---- making the calls ------------------------------------------------------------------------ */
 
-/* Runs the thread that makes the call of each batch. The lock is released while a call runs. */
+/* Makes the call of the first batch. No batch may be in progress. The lock is released while the
+ * call runs. */
+static void run_first(struct rounds *rounds)
+{
+    struct requests *requests = &rounds->requests;
+    struct hvd_err why = { 0 };
+    struct coll_call call;
+    size_t count = fusion_take(requests, &call);
+    int broken = 0; /* the code of a failure of the GPU */
+    int rc;
+
+    requests->running = true;
+    rounds_unlock(rounds);
+    /* A call on GPU memory goes in a stream of the library, after the work that was in the
+     * program's stream when each request was started. */
+    for (size_t i = 0; call.device && i < count && !broken; i++)
+        broken = gpu_take_up(rounds->gpu, &requests->batch[i]->marks, &call.stream, &why);
+    rc = broken ? 0 : coll_run(rounds->coll, &call, &why);
+    for (size_t i = 0; call.device && i < count && !broken && !rc; i++) {
+        if (requests->batch[i]->call.streamed)
+            broken = gpu_done(rounds->gpu, &requests->batch[i]->marks, &why);
+    }
+    if (broken)
+        rc = refuse_call(rounds, broken, why.text, &why);
+    why.code = rc;
+    rounds_lock(rounds);
+    requests->running = false;
+    if (rc && requests->dropped)
+        err_set(&why, rc, "%s", requests->dropped);
+    if (rc && rounds->failed) /* another call failed first, and its caller gets the code */
+        why.code = HVD_E_REVOKED;
+    ticket_note(rounds, rc, &why);
+    finish_first(rounds, count, &why);
+    if (rc)
+        revoke_pending(rounds, why.text);
+}
+
+/* The thread that makes the call of each batch, unless a waiter is faster (help_out). */
 static void *run_requests(void *arg)
 {
     struct rounds *rounds = arg;
     struct requests *requests = &rounds->requests;
-    struct coll_call call;
-    struct hvd_err why;
-    size_t count;
-    int rc, broken;
 
     rounds_lock(rounds);
     while (!requests->closing) {
-        if (!requests->first) {
+        if (!requests->first || requests->running)
             pthread_cond_wait(&requests->work, &rounds->lock);
-            continue;
-        }
-        why = (struct hvd_err){ 0 };
-        broken = 0; /* the code of a failure of the GPU */
-        count = fusion_take(requests, &call);
-        requests->running = true;
-        rounds_unlock(rounds);
-        /* A call on GPU memory goes in a stream of the library, after the work that was in the
-         * program's stream when each request was started. */
-        for (size_t i = 0; call.device && i < count && !broken; i++)
-            broken = gpu_take_up(rounds->gpu, &requests->batch[i]->marks, &call.stream, &why);
-        rc = broken ? 0 : coll_run(rounds->coll, &call, &why);
-        for (size_t i = 0; call.device && i < count && !broken && !rc; i++) {
-            if (requests->batch[i]->call.streamed)
-                broken = gpu_done(rounds->gpu, &requests->batch[i]->marks, &why);
-        }
-        if (broken)
-            rc = refuse_call(rounds, broken, why.text, &why);
-        why.code = rc;
-        rounds_lock(rounds);
-        requests->running = false;
-        if (rc && requests->dropped)
-            err_set(&why, rc, "%s", requests->dropped);
-        if (rc && rounds->failed) /* another call failed first, and its caller gets the code */
-            why.code = HVD_E_REVOKED;
-        ticket_note(rounds, rc, &why);
-        finish_first(rounds, count, &why);
-        if (rc)
-            revoke_pending(rounds, why.text);
+        else
+            run_first(rounds);
     }
     rounds_unlock(rounds);
     return NULL;
+}
+
+/* Makes the calls up to this request, as long as no other thread makes one. Only calls on host
+ * memory: those on GPU memory may wait for the GPU, and are left to the thread. */
+static void help_out(struct rounds *rounds, const struct request *request)
+{
+    struct requests *requests = &rounds->requests;
+
+    while (!request->done && !requests->running && requests->first && !requests->first->call.device)
+        run_first(rounds);
+    if (requests->first && !requests->running)
+        pthread_cond_signal(&requests->work);
 }
 
 /* Ends the thread that makes the calls, when no request is pending. The caller does not hold the
@@ -298,19 +319,26 @@ static int append_request(struct rounds *rounds, const hvd_call *call, const cha
     return 0;
 }
 
-/* Waits for a request, and returns the result of its call. The lock is released while the thread
- * waits. */
-static int await_request(struct rounds *rounds, const struct request *request, struct hvd_err *err)
+/* Waits for a request until deadline_us, and returns the result of its call. HVD_E_TIMEOUT: the
+ * request is not done. The lock is released while the thread waits. */
+static int await_request(struct rounds *rounds, const struct request *request, int64_t deadline_us,
+                         struct hvd_err *err)
 {
     struct requests *requests = &rounds->requests;
+    bool late = false;
     int rc;
 
     requests->waiters++;
-    while (!request->done)
-        pthread_cond_wait(&requests->done, &rounds->lock);
+    if (deadline_us == TIME_NEVER)
+        help_out(rounds, request);
+    while (!request->done && !late)
+        late = thread_cond_wait(&requests->done, &rounds->lock, deadline_us);
+    late = !request->done;
     rounds_unlock(rounds);
-    rc = request->outcome.code;
-    if (rc && err)
+    rc = late ? HVD_E_TIMEOUT : request->outcome.code;
+    if (late)
+        err_set(err, rc, "hvd_wait_for: the request is not done yet; wait again");
+    else if (rc && err)
         *err = request->outcome;
     if (!rc && request->call.streamed) /* later work in the program's stream finds the result */
         rc = gpu_pass_on(rounds->gpu, &request->marks, err);
@@ -344,7 +372,7 @@ int requests_run(struct rounds *rounds, const hvd_call *call, struct hvd_err *er
             rc = append_request(rounds, call, NULL, true /* waits */, &request, err);
         if (!rc) {
             requests->blocked = true; /* stays true until no request is pending */
-            rc = await_request(rounds, &request, err);
+            rc = await_request(rounds, &request, TIME_NEVER, err);
         }
     } else if (!rc) {
         rc = ticket_take(rounds, err);
@@ -441,10 +469,18 @@ int requests_test(struct rounds *rounds, hvd_request *request, int *ret_done, st
     return 0;
 }
 
-/* Waits for a request, returns the result of its call, and ends its handle. The caller does not
- * hold the lock. */
 int requests_wait(struct rounds *rounds, hvd_request *request, struct hvd_err *err)
 {
+    return requests_wait_for(rounds, request, -1 /* no limit */, err);
+}
+
+/* Waits for a request, returns the result of its call, and ends its handle. The request counts as
+ * waited for from the first wait on, also if that wait times out: only the program's calls, which
+ * are the same on all ranks, may decide what is fused. The caller does not hold the lock. */
+int requests_wait_for(struct rounds *rounds, hvd_request *request, int64_t timeout_us,
+                      struct hvd_err *err)
+{
+    int64_t deadline_us = timeout_us < 0 ? TIME_NEVER : time_add(clock_now_us(), timeout_us);
     struct requests *requests = &rounds->requests;
     struct request *found;
     int rc;
@@ -456,9 +492,13 @@ int requests_wait(struct rounds *rounds, hvd_request *request, struct hvd_err *e
         return no_such_request(err);
     }
     found->awaited = true;
-    fusion_await(requests, found);
-    rc = await_request(rounds, found, err);
-    request_put_back(requests, found);
+    if (!found->counted)
+        fusion_await(requests, found);
+    found->counted = true;
+    rc = await_request(rounds, found, deadline_us, err);
+    if (found->done)
+        request_put_back(requests, found);
+    found->awaited = false;
     rounds_unlock(rounds);
     return rc;
 }

@@ -32,6 +32,7 @@ struct request {
     uint64_t era, batch; /* the era and the batch in which the request was started */
     bool done;
     bool awaited; /* true: a thread waits for the request */
+    bool counted; /* true: a thread has waited for the request, and may have timed out */
     struct coll_call call;
     /* for calls on GPU memory; the events are kept for the next use of this struct */
     struct gpu_marks marks;
@@ -50,7 +51,7 @@ struct requests {
     struct VEC(struct request *) all;
     struct request *unused;
     struct request *first, *last; /* the queue of closed batches; NULL: it is empty */
-    bool running;                 /* the first batch is in progress */
+    bool running; /* the first batch is in progress: the thread makes it, or a waiter does */
     struct batch open;
     atomic_bool holds; /* a batch is open; may be read without the lock */
     size_t room;       /* how many requests a batch may have */
@@ -75,8 +76,8 @@ static inline bool requests_pend(const struct requests *requests)
     return requests->first || requests->open.first;
 }
 
-void requests_init(struct requests *requests);
-void requests_release(struct requests *requests); /* called after requests_close */
+int requests_init(struct requests *requests) MUST_CHECK; /* HVD_E_NOMEM */
+void requests_release(struct requests *requests);        /* called after requests_close */
 
 /* ---- called for the training program ---- */
 
@@ -86,7 +87,12 @@ int requests_start(struct rounds *rounds, const hvd_call *call, hvd_request **re
                    struct hvd_err *err) MUST_CHECK;
 int requests_test(struct rounds *rounds, hvd_request *request, int *ret_done,
                   struct hvd_err *err) MUST_CHECK;
+/* A thread that waits without a limit makes the call itself if no other thread has begun it: that
+ * saves two switches between threads. */
 int requests_wait(struct rounds *rounds, hvd_request *request, struct hvd_err *err) MUST_CHECK;
+/* HVD_E_TIMEOUT: the request is not done after timeout_us, and stays; below 0: no limit. */
+int requests_wait_for(struct rounds *rounds, hvd_request *request, int64_t timeout_us,
+                      struct hvd_err *err) MUST_CHECK;
 
 /* ---- called by rounds.c ---- */
 

@@ -8,10 +8,12 @@
  * All other data is under the lock.
  */
 #include "base/mem.h"
+#include "collectives/revoke.h"
 #include "worker/fusion.h"
 #include "worker/rounds_internal.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 int rounds_create(const struct groups *groups, rounds_prepared_fn *prepared, void *arg,
                   struct rounds **ret_rounds, struct hvd_err *err)
@@ -25,7 +27,11 @@ int rounds_create(const struct groups *groups, rounds_prepared_fn *prepared, voi
     rounds->prepared = prepared;
     rounds->arg = arg;
     atomic_init(&rounds->ticket, TICKET_SHUT);
-    requests_init(&rounds->requests);
+    if (requests_init(&rounds->requests)) {
+        mem_free(rounds);
+        return err_set(err, HVD_E_NOMEM, "no memory for the collectives of this worker");
+    }
+    news_init(&rounds->about);
     pthread_mutex_init(&rounds->lock, NULL);
     pthread_cond_init(&rounds->changed, NULL);
     *ret_rounds = rounds;
@@ -122,6 +128,7 @@ void rounds_free(struct rounds *rounds)
     (void)leave_round(rounds, NULL /* no caller needs the error */);
     requests_close(rounds);
     requests_release(&rounds->requests);
+    news_release(&rounds->about);
     roll_free(rounds->roll);
     pthread_cond_destroy(&rounds->changed);
     pthread_mutex_destroy(&rounds->lock);
@@ -139,6 +146,7 @@ void rounds_cancel(struct rounds *rounds, uint64_t round)
         prepare_give_up(rounds);
     if (rounds->coll && rounds->round <= round)
         coll_cancel(rounds->coll);
+    news_update(rounds);
     rounds_unlock(rounds);
 }
 
@@ -193,11 +201,13 @@ void rounds_open(struct rounds *rounds, bool open)
     rounds_lock(rounds);
     rounds->open = open;
     ticket_update(rounds);
-    if (open)
+    if (open) {
+        rounds->about.reason[0] = '\0';
         fusion_begin(&rounds->requests);
-    else
+    } else {
         requests_drop(rounds,
                       "train has returned before the request was done; wait for each request");
+    }
     rounds_unlock(rounds);
 }
 
@@ -250,6 +260,70 @@ int rounds_get(struct rounds *rounds, bool inside, struct coll **ret_coll, struc
 void rounds_put(struct rounds *rounds, int code)
 {
     ticket_end(rounds, code);
+}
+
+/* ---- news of the round, and what the program says of it ---- */
+
+void rounds_watch(struct rounds *rounds, bool coming)
+{
+    rounds_lock(rounds);
+    rounds->about.coming = coming;
+    news_update(rounds);
+    rounds_unlock(rounds);
+}
+
+int rounds_news(struct rounds *rounds)
+{
+    return atomic_load_explicit(&rounds->about.now, memory_order_relaxed);
+}
+
+int rounds_news_fd(struct rounds *rounds, struct hvd_err *err)
+{
+    int rc;
+
+    rounds_lock(rounds);
+    rc = news_open(&rounds->about, err);
+    rounds_unlock(rounds);
+    return rc;
+}
+
+int rounds_revoke(struct rounds *rounds, const char *why, struct hvd_err *err)
+{
+    struct hvd_err told;
+    int rc;
+
+    rounds_lock(rounds);
+    rc = ticket_allow(rounds, false /* a call of the program */, err);
+    if (!rc) {
+        coll_revoke(rounds->coll, &told, why);
+        ticket_note(rounds, HVD_E_REVOKED, &told);
+    }
+    rounds_unlock(rounds);
+    return rc == HVD_E_REVOKED ? 0 : rc; /* the round is over already */
+}
+
+int rounds_keep_reason(struct rounds *rounds, const char *text, struct hvd_err *err)
+{
+    struct hvd_err line; /* err_set cuts the text, and makes one line without control characters */
+    int rc = 0;
+
+    (void)err_set(&line, 0, "%s", text);
+    rounds_lock(rounds);
+    if (rounds->open)
+        memcpy(rounds->about.reason, line.text, sizeof(line.text));
+    else
+        rc =
+            err_set(err, HVD_E_STATE, "hvd_fail: train does not run; call it before train returns");
+    rounds_unlock(rounds);
+    return rc;
+}
+
+bool rounds_reason(struct rounds *rounds, char text[ERR_TEXT_MAX])
+{
+    rounds_lock(rounds);
+    memcpy(text, rounds->about.reason, ERR_TEXT_MAX);
+    rounds_unlock(rounds);
+    return text[0] != '\0';
 }
 
 /* ---- what has become of the round ------------------------------------------------------------ */

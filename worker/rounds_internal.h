@@ -7,11 +7,13 @@
  *     fusion.c           which of the started calls become one operation (fusion.h)
  *     rounds_prepare.c   the next round's collectives, connected while the round still runs
  *     ticket.c           which thread may be inside a collective
+ *     news.c             what the program is told of the round (news.h)
  */
 #ifndef WORKER_ROUNDS_INTERNAL_H
 #define WORKER_ROUNDS_INTERNAL_H
 
 #include "worker/groups.h"
+#include "worker/news.h"
 #include "worker/requests.h"
 #include "worker/rounds_reach.h"
 
@@ -74,13 +76,18 @@ struct rounds {
     struct hvd_err unsettled; /* code not 0: a GPU may still write for a collective that has ended,
                                  so no round can begin */
 
+    struct news about;
     struct requests requests;
 };
 
-/* ---- ticket.c -------------------------------------------------------------------------------- */
+/* ---- ticket.c: the caller does not hold rounds->lock ---- */
 
 void rounds_lock(struct rounds *rounds);
 void rounds_unlock(struct rounds *rounds);
+/* tries to take the ticket; true: the ticket was free, and the caller has it now */
+bool ticket_try(struct rounds *rounds);
+/* notes the result of the collective that has ended, and gives the ticket back */
+void ticket_end(struct rounds *rounds, int code);
 
 /* ---- ticket.c: the caller holds rounds->lock ---- */
 
@@ -95,13 +102,6 @@ void ticket_update(struct rounds *rounds);
 void ticket_await(struct rounds *rounds);
 /* Notes how a collective ended: the first failure becomes the failure of the round. */
 void ticket_note(struct rounds *rounds, int code, const struct hvd_err *why);
-
-/* ---- ticket.c: the caller does not hold rounds->lock: ticket_end takes it ---- */
-
-/* tries to take the ticket; true: the ticket was free, and the caller has it now */
-bool ticket_try(struct rounds *rounds);
-/* notes the result of the collective that has ended, and gives the ticket back */
-void ticket_end(struct rounds *rounds, int code);
 
 /* ---- rounds_prepare.c: the caller holds rounds->lock ---- */
 

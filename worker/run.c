@@ -13,6 +13,7 @@
 #include "os/clock.h"
 #include "worker/addresses.h"
 #include "worker/fail.h"
+#include "worker/news.h"
 #include "worker/state_device.h"
 
 #include <stdio.h>
@@ -118,6 +119,8 @@ static void open_train(hvd_state *state)
 static int close_train(hvd_state *state, int rc)
 {
     struct worker *worker = state->worker;
+    const struct hvd_err given = *fail_latest(); /* of this thread's calls in train */
+    char reason[ERR_TEXT_MAX];
     bool revoked;
     int failed;
     int fenced;
@@ -156,6 +159,11 @@ static int close_train(hvd_state *state, int rc)
                   "train returned %s, but no call of the library has returned this code; return "
                   "only codes that a call has returned",
                   err_name(rc));
+    else if (rc < 0 && rc != HVD_E_REVOKED && rc != HVD_E_LOST &&
+             rounds_reason(worker->rounds, reason)) /* the program has said why */
+        rc = fail(rc, "%s", reason);
+    else if (rc < 0 && fail_err()->code != rc && given.code == rc)
+        *fail_err() = given;
     else if (rc < 0 && fail_err()->code != rc) /* the program made the code up */
         rc = fail(rc, "train returned %d, a failure of the program itself", rc);
     timeline_events_returned(&worker->events, rc);
@@ -362,8 +370,26 @@ static int next_in_job(hvd_state *state, bool trained, int code)
     return rc ? rc : obey_orders(state, &order);
 }
 
-/* The step of a worker without a driver: it has one member and one round, which no other process
- * revokes. */
+/* Ends the round of a worker without a driver. 0: the program has revoked the round (hvd_revoke),
+ * so the worker has gone back to its last commit, and trains again. */
+static int close_alone(hvd_state *state, int code)
+{
+    int rc = close_train(state, code);
+
+    if (rc == HVD_E_REVOKED && rounds_failed(state->worker->rounds) == HVD_E_REVOKED) {
+        rc = state_restore_newest(state, COPY_ALL, fail_err());
+        return rc == HVD_E_NOTFOUND ? 0 : rc; /* HVD_E_NOTFOUND: there is no commit yet */
+    }
+    if (rc > 0)
+        return fail(HVD_E_STATE,
+                    "train returned %d (%s), but no call of the library has returned this code; "
+                    "return only codes that a call has returned",
+                    rc, err_text(rc));
+    return rc ? rc : HVD_FINISHED;
+}
+
+/* The step of a worker without a driver: its round has one member, which no other process revokes.
+ */
 static int next_alone(hvd_state *state, bool trained, int code)
 {
     const struct place place = { .size = 1, .local_size = 1, .cross_size = 1 };
@@ -372,15 +398,9 @@ static int next_alone(hvd_state *state, bool trained, int code)
     const struct rounds_order alone = { .members = &members, .round = hvd_round() + 1 };
     int rc;
 
-    if (trained) {
-        rc = close_train(state, code);
-        if (rc > 0)
-            rc = err_set(fail_err(), HVD_E_STATE,
-                         "train returned %d (%s), but no call of the library has returned this "
-                         "code; return only codes that a call has returned",
-                         rc, err_text(rc));
-        return rc ? rc : HVD_FINISHED;
-    }
+    rc = trained ? close_alone(state, code) : 0;
+    if (rc)
+        return rc;
     (void)cuda_if_used();
     timeline_events_enters(&state->worker->events, CAUSE_FIRST);
     rc = rounds_enter(state->worker->rounds, &alone, false /* not prepared */, fail_err());
@@ -416,7 +436,7 @@ int hvd_elastic_begin(hvd_state *state)
 {
     int rc;
 
-    if (!worker_get())
+    if (!worker_enter())
         return HVD_E_STATE;
     if (!state)
         return fail(HVD_E_INVAL, "hvd_elastic_begin: the state is NULL; pass what "
@@ -429,6 +449,7 @@ int hvd_elastic_begin(hvd_state *state)
     rc = begin_run(state, fail_err());
     if (rc)
         return end_run(state, rc);
+    fail_forget();
     state->phase = STATE_BEGUN;
     return 0;
 }
@@ -470,12 +491,15 @@ static int next_round(hvd_state *state, int code)
         rc = next_alone(state, trained, code);
     else
         rc = next_in_job(state, trained, code);
-    return rc ? end_run(state, rc) : 0;
+    if (rc)
+        return end_run(state, rc);
+    fail_forget(); /* of the round before */
+    return 0;
 }
 
 int hvd_elastic_next(hvd_state *state, int code)
 {
-    if (!worker_get())
+    if (!worker_enter())
         return HVD_E_STATE;
     if (!state)
         return fail(HVD_E_INVAL, "hvd_elastic_next: the state is NULL; pass the state of "
@@ -492,7 +516,7 @@ int hvd_elastic_run(hvd_state *state, hvd_train_fn *train, void *arg)
     int code = 0;
     int rc;
 
-    if (!worker_get())
+    if (!worker_enter())
         return HVD_E_STATE;
     if (!state || !train)
         return fail(HVD_E_INVAL, "hvd_elastic_run: the state or train is NULL; pass both");

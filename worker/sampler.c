@@ -14,7 +14,9 @@
 #include "worker/fail.h"
 #include "worker/sample_log.h"
 #include "worker/state.h"
+#include "worker/worker.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +24,8 @@ struct hvd_sampler {
     hvd_state *state;
     struct sampler dealer;
     struct sampler_progress committed; /* the progress when the newest commit began */
+    pthread_mutex_t lock;
+    struct sampler_progress shown; /* a copy of the progress for other threads, under the lock */
     struct sample_log log;
 };
 
@@ -30,8 +34,17 @@ static void free_sampler(void *object)
     struct hvd_sampler *sampler = object;
 
     sampler_release(&sampler->dealer);
+    pthread_mutex_destroy(&sampler->lock);
     sample_log_release(&sampler->log);
     mem_free(sampler);
+}
+
+/* Shows the present progress to hvd_sampler_at. */
+static void show_progress(struct hvd_sampler *sampler)
+{
+    pthread_mutex_lock(&sampler->lock);
+    sampler->shown = sampler->dealer.progress;
+    pthread_mutex_unlock(&sampler->lock);
 }
 
 static void note_progress(void *object)
@@ -58,6 +71,7 @@ static int load_progress(void *arg, const void *from, size_t bytes)
     if (bytes != sizeof(sampler->dealer.progress))
         return HVD_E_CORRUPT;
     memcpy(&sampler->dealer.progress, from, bytes);
+    show_progress(sampler);
     return 0;
 }
 
@@ -83,6 +97,7 @@ int hvd_sampler_create(hvd_state *state, const char *name, uint64_t samples, siz
         return err_set(fail_err(), HVD_E_NOMEM, "sampler: %s", err_text(HVD_E_NOMEM));
     sampler->state = state;
     sampler->log.fd = -1;
+    pthread_mutex_init(&sampler->lock, NULL);
     rc = sampler_init(&sampler->dealer, samples, batch, mode, seed, fail_err());
     if (!rc) {
         /* Each start of a worker writes its own log; a program without hvd-elastic has the
@@ -140,13 +155,54 @@ int hvd_sampler_next(hvd_sampler *sampler, hvd_batch *ret_batch)
                        (unsigned long long)sampler->dealer.samples);
     if (rc < 0)
         return err_set(fail_err(), rc, "sampler: %s", err_text(rc));
-    if (rc)
+    if (rc) { /* HVD_EPOCH_END */
+        show_progress(sampler);
         return rc;
+    }
     rc = sample_log_write(&sampler->log, &shown, &batch, fail_err());
     if (rc) /* a batch that cannot be logged counts as not dealt */
         sampler->dealer.progress = before;
     else
         *ret_batch = batch;
+    show_progress(sampler);
+    return rc;
+}
+
+/* Looks ahead from the progress that the training thread has shown last. */
+int hvd_sampler_at(hvd_sampler *sampler, uint64_t ahead, uint64_t *samples, size_t room,
+                   hvd_batch *ret_batch)
+{
+    struct sampler_progress progress;
+    struct sampler_place at;
+    struct place place;
+    int rc;
+
+    fail_begin();
+    if (!sampler || !ret_batch || (room && !samples))
+        return err_set(
+            fail_err(), HVD_E_INVAL,
+            "hvd_sampler_at: %s is NULL; it needs a sampler, memory for the samples, and a "
+            "place for the batch",
+            !sampler     ? "sampler"
+            : !ret_batch ? "ret_batch"
+                         : "samples");
+    rc = worker_place(&place);
+    if (rc)
+        return rc;
+    at = (struct sampler_place){ place.rank, place.size, (uint32_t)hvd_max_np() };
+    pthread_mutex_lock(&sampler->lock);
+    progress = sampler->shown;
+    pthread_mutex_unlock(&sampler->lock);
+    rc = sampler_look(&sampler->dealer, &progress, &at, ahead, samples, room, ret_batch);
+    if (rc == HVD_E_FULL)
+        return err_set(
+            fail_err(), rc,
+            "hvd_sampler_at: this rank has %zu samples of the batch, and there is room for "
+            "%zu; pass more memory",
+            ret_batch->count, room);
+    if (rc < 0)
+        return err_set(fail_err(), rc,
+                       "hvd_sampler_at: the restored state belongs to another data set");
     return rc;
 }
 

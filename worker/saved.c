@@ -23,6 +23,7 @@ int saved_begin(hvd_state *state, const char *call, const char *path)
     if (!state || !path || !path[0])
         return fail(HVD_E_INVAL, "%s: %s; pass a state and the path of a directory", call,
                     state ? "the path is empty" : "the state is NULL");
+    fail_begin();
     if (worker_is_fork())
         return HVD_E_STATE;
     if (!state->manifest.count)

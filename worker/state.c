@@ -21,6 +21,7 @@ hvd_state *hvd_state_create(void)
 {
     struct hvd_state *state = mem_zalloc(sizeof(*state));
 
+    fail_begin();
     if (!state) {
         fail(HVD_E_NOMEM, "no memory for a state; free memory on this host");
         return NULL;
@@ -63,6 +64,7 @@ static int state_open(const hvd_state *state, const char *call)
     if (!state)
         return fail(HVD_E_INVAL, "%s: the state is NULL; pass what hvd_state_create has returned",
                     call);
+    fail_begin();
     if (worker_is_fork())
         return HVD_E_STATE;
     if (state->manifest.sealed)
@@ -78,6 +80,7 @@ int state_in_train(const hvd_state *state, const char *call)
     if (!state)
         return fail(HVD_E_INVAL, "%s: the state is NULL; pass what hvd_state_create has returned",
                     call);
+    fail_begin();
     if (worker_is_fork())
         return HVD_E_STATE;
     if (state->phase == STATE_COPYING)
@@ -209,15 +212,29 @@ int hvd_state_add_scalar(hvd_state *state, const char *name, void *at, hvd_dtype
 
 /* Adds an entry that the program's callbacks save and load; `room` is the most bytes that it may
  * need. */
+static int add_custom(hvd_state *state, const char *call, const char *name, size_t room,
+                      const struct copy_part *part, uint32_t kind)
+{
+    if (!part->save || !part->load)
+        return fail(HVD_E_INVAL, "%s: \"%s\": save or load is NULL; pass both functions", call,
+                    name ? name : "");
+    return add_entry(state, call, name, room, kind, ENTRY_TYPE_BYTES, part);
+}
+
 int hvd_state_add_custom(hvd_state *state, const char *name, size_t room, hvd_save_fn *save,
                          hvd_load_fn *load, void *arg)
 {
-    if (!save || !load)
-        return fail(HVD_E_INVAL,
-                    "hvd_state_add_custom: \"%s\": save or load is NULL; pass both functions",
-                    name ? name : "");
-    return add_entry(state, "hvd_state_add_custom", name, room, ENTRY_REPLICATED, ENTRY_TYPE_BYTES,
-                     &(struct copy_part){ .save = save, .load = load, .arg = arg });
+    const struct copy_part part = { .save = save, .load = load, .arg = arg };
+
+    return add_custom(state, "hvd_state_add_custom", name, room, &part, ENTRY_REPLICATED);
+}
+
+int hvd_state_add_custom_per_rank(hvd_state *state, const char *name, size_t room,
+                                  hvd_save_fn *save, hvd_load_fn *load, void *arg)
+{
+    const struct copy_part part = { .save = save, .load = load, .arg = arg };
+
+    return add_custom(state, "hvd_state_add_custom_per_rank", name, room, &part, ENTRY_PER_RANK);
 }
 
 int state_add_numbers(hvd_state *state, const char *call, const char *name, size_t count,

@@ -51,8 +51,8 @@ int ticket_take(struct rounds *rounds, struct hvd_err *err)
     return 0;
 }
 
-/* Sets or clears TICKET_SHUT. While it is set, a thread may take the ticket only under the lock,
- * where it looks at the fields that are tested here. */
+/* Sets or clears TICKET_SHUT, and tells the news of the same fields. While it is set, a thread may
+ * take the ticket only under the lock, where it looks at the fields that are tested here. */
 void ticket_update(struct rounds *rounds)
 {
     bool shut = !rounds->coll || !rounds->open || rounds->news > 0 || rounds->failed ||
@@ -62,6 +62,7 @@ void ticket_update(struct rounds *rounds)
         atomic_fetch_or(&rounds->ticket, TICKET_SHUT);
     else
         atomic_fetch_and(&rounds->ticket, ~TICKET_SHUT);
+    news_update(rounds);
 }
 
 void ticket_give(struct rounds *rounds)

@@ -13,6 +13,7 @@
 #include "os/clock.h"
 #include "worker/addresses.h"
 #include "worker/fail.h"
+#include "worker/news.h"
 #include "worker/rounds_reach.h"
 #include "worker/settings.h"
 #include "worker/watch.h"
@@ -69,6 +70,12 @@ struct worker *worker_get(void)
     return worker;
 }
 
+struct worker *worker_enter(void)
+{
+    fail_begin();
+    return worker_get();
+}
+
 void worker_begins(struct worker *worker, enum worker_doing doing)
 {
     atomic_store(&worker->doing, doing);
@@ -113,6 +120,13 @@ static void on_abandon(void *arg, uint64_t round)
     struct worker *worker = arg;
 
     rounds_abandon(worker->rounds, round);
+}
+
+static void on_watch(void *arg, bool coming)
+{
+    const struct worker *worker = arg;
+
+    rounds_watch(worker->rounds, coming);
 }
 
 /* Callbacks, called by threads of the collectives: */
@@ -197,7 +211,8 @@ static void free_worker(struct worker *worker)
  * a job of its own. A worker of a job that has lost only one of them must not train alone. */
 static int join_job(struct worker *worker, struct hvd_err *err)
 {
-    const struct session_hooks hooks = { on_cancel, on_prepare, on_abandon, watch_stalled, worker };
+    const struct session_hooks hooks = { on_cancel, on_prepare,    on_abandon,
+                                         on_watch,  watch_stalled, worker };
     const struct msg_welcome_worker *welcome = &worker->welcome.u.welcome_worker;
     const char *agent = getenv("HVD_AGENT");
     const char *text = getenv("HVD_INCARNATION");
@@ -253,6 +268,7 @@ int hvd_init(void)
     bool ranges = false;
     int rc = 0;
 
+    fail_begin();
     if (worker_is_fork())
         return HVD_E_STATE;
     pthread_mutex_lock(&process.life_lock);
@@ -337,7 +353,7 @@ int hvd_is_initialized(void)
 
 int hvd_timeline_start(const char *path)
 {
-    struct worker *worker = worker_get();
+    struct worker *worker = worker_enter();
 
     if (!worker)
         return HVD_E_STATE;
@@ -348,7 +364,7 @@ int hvd_timeline_start(const char *path)
 
 int hvd_timeline_stop(void)
 {
-    const struct worker *worker = worker_get();
+    const struct worker *worker = worker_enter();
 
     return worker ? timeline_stop(worker->events.timeline, fail_err()) : HVD_E_STATE;
 }
@@ -384,6 +400,20 @@ void worker_set_place(uint64_t round, const struct place *place)
     process.place = *place;
     process.round = round;
     pthread_mutex_unlock(&process.place_lock);
+}
+
+int worker_place(struct place *ret_place)
+{
+    bool known;
+
+    if (!worker_get())
+        return HVD_E_STATE;
+    pthread_mutex_lock(&process.place_lock);
+    *ret_place = process.place;
+    known = process.round != 0;
+    pthread_mutex_unlock(&process.place_lock);
+    return known ? 0
+                 : fail(HVD_E_STATE, "there has been no round yet; call this function in train");
 }
 
 /* Returns one of the six numbers of struct place, given by its offset. */

@@ -55,6 +55,9 @@ struct worker {
  * called, or this process is a forked child. */
 struct worker *worker_get(void);
 
+/* The same for the functions that clear the last error when they succeed (fail_begin). */
+struct worker *worker_enter(void);
+
 /* Returns true if this process is a forked child of the worker; hvd_last_error then says so. The
  * call costs one atomic load. */
 bool worker_is_fork(void);
@@ -77,6 +80,9 @@ void worker_is_unusable(void *worker, const char *why);
 /* Notes the running round and this worker's ranks and sizes in it: hvd_round, hvd_rank, hvd_size
  * and similar functions return these numbers from now on. */
 void worker_set_place(uint64_t round, const struct place *place);
+/* Writes the place in the running round. HVD_E_STATE: there has been no round yet, or no hvd_init;
+ * hvd_last_error has the text. */
+int worker_place(struct place *ret_place) MUST_CHECK;
 
 bool worker_is_alone(const struct worker *worker);
 

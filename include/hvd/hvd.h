@@ -94,9 +94,9 @@ enum hvd_code {
  * do not free it. */
 HVD_API const char *hvd_strerror(int code);
 
-/* Returns the error text of the calling thread's last call that failed: first the culprit, last
- * the remedy. "": no call of this thread has failed. The text is valid until the thread's next
- * failing call. */
+/* Returns the error text of the calling thread's last call: first the culprit, last the remedy. "":
+ * the call has succeeded. Functions that only ask (as hvd_rank) and functions that return nothing
+ * leave the text as it is. The text is valid until the thread's next call. */
 HVD_API const char *hvd_last_error(void);
 
 /* Returns the version of the library as "major.minor.patch". The text is static, so do not free
@@ -378,6 +378,12 @@ HVD_API int hvd_test(hvd_request *request, int *ret_done);
  * HVD_E_INVAL: there is no such request, or hvd_wait has been called for it before. */
 HVD_API int hvd_wait(hvd_request *request);
 
+/* The same, for timeout_us microseconds at most (below 0: no limit). HVD_E_TIMEOUT: the request is
+ * not done; it stays, so wait for it again. The first wait for a request belongs to the order of
+ * calls (see hvd_start); those after it do not. hvd_wait may make the collective itself, without
+ * the thread of the library, which is faster; hvd_wait_for with a limit does not. */
+HVD_API int hvd_wait_for(hvd_request *request, int64_t timeout_us);
+
 /* Creates a group. Groups that are created before hvd_elastic_run, in the same order on every
  * rank, live until hvd_shutdown; for groups that are opened in train see below. In each round
  * the library divides the ranks anew: it calls `belongs` on every rank for every rank of the
@@ -496,7 +502,8 @@ HVD_API int hvd_set_stream(struct CUstream_st *stream);
  * The training state: all data that a training program would lose with its process. It is made of
  * entries, which are registered once, before hvd_elastic_run, with the same names, sizes, types
  * and order on every rank. A worker whose state differs is rejected, and the job goes on without
- * it. The memory stays the program's: it must not move or be freed until hvd_state_free.
+ * it. The memory stays the program's: it must not be freed until hvd_state_free, and not move
+ * without hvd_state_move.
  *
  * A replicated entry has the same bytes on all ranks after each step, as weights have: a worker
  * that joins gets it from a member. A per-rank entry stays with its slot: a worker that replaces a
@@ -548,6 +555,20 @@ typedef int64_t hvd_save_fn(void *arg, void *into, size_t room);
 typedef int hvd_load_fn(void *arg, const void *from, size_t bytes);
 HVD_API int hvd_state_add_custom(hvd_state *state, const char *name, size_t room, hvd_save_fn *save,
                                  hvd_load_fn *load, void *arg);
+
+/* The same for a per-rank entry. `load` is called when hvd_elastic_run begins, by its caller, if an
+ * earlier worker of this slot has left bytes. */
+HVD_API int hvd_state_add_custom_per_rank(hvd_state *state, const char *name, size_t room,
+                                          hvd_save_fn *save, hvd_load_fn *load, void *arg);
+
+/* Says that the memory of an entry has moved: commits and restores use the new address from now on.
+ * The program has copied the data; size, type and kind of memory (host or one GPU) stay the same.
+ * The call waits for an asynchronous commit, so the old memory may be freed after it. Allowed
+ * before a run, in train and in reset callbacks, the last two for the training thread only.
+ *     HVD_E_NOTFOUND  there is no such entry
+ *     HVD_E_INVAL     a custom entry or a sampler; or memory of another kind
+ *     the code of hvd_state_fence: the last commit has failed, and the entry has not moved */
+HVD_API int hvd_state_move(hvd_state *state, const char *name, void *at);
 
 /* Training thread. Makes the present state the newest commit, then calls hvd_state_check: return
  * the code of that check from train unless it is 0. HVD_E_REVOKED, and no copy is made: a
@@ -611,7 +632,9 @@ typedef int hvd_reset_fn(hvd_state *state, void *arg);
 HVD_API int hvd_state_on_reset(hvd_state *state, hvd_reset_fn *reset, void *arg);
 
 /* Takes part in the job: waits for a round, loads the state with which the round begins, calls
- * train, and repeats this after every change of the membership. At most once in a process.
+ * train, and repeats this after every change of the membership. One run at a time, and in a job one
+ * run in a process: a later one returns HVD_E_STATE, HVD_LEFT or HVD_DONE at once. Without
+ * hvd-elastic a process may run again.
  *
  * train returns 0 when the training is done; a code that the library has given to it, unchanged; or
  * a negative code of its own, which ends this worker as failed. When train returns 0 after
@@ -652,6 +675,36 @@ HVD_API int hvd_elastic_run(hvd_state *state, hvd_train_fn *train, void *arg);
  *     other codes   as those of hvd_elastic_run: the run has ended */
 HVD_API int hvd_elastic_begin(hvd_state *state);
 HVD_API int hvd_elastic_next(hvd_state *state, int code);
+
+/* ---- the running round ------------------------------------------------------------------------
+ *
+ * Any thread may call these functions.
+ *
+ * hvd_news tells what is known of the running round; it costs one atomic load and does not count as
+ * a check. HVD_E_STATE before hvd_init.
+ *     0                  nothing; also while train does not run
+ *     HVD_HOSTS_UPDATED  the membership is about to change: a check will say so soon, unless the
+ *                        change is given up
+ *     HVD_E_REVOKED      the round is over; a collective, a commit or a check says why
+ *
+ * hvd_news_fd returns a descriptor for poll and the like, which is readable while hvd_news is not
+ * 0. It belongs to the library: do not read or close it. hvd_shutdown closes it. HVD_E_LIMIT: no
+ * descriptor is left.
+ *
+ * hvd_revoke ends the running round for all members, without a failure: their collectives return
+ * HVD_E_REVOKED, as does train; then all go back to the last commit, and train again. `why` is for
+ * the other members and for the driver's log; NULL or "": no reason. 0: the round is over, by this
+ * call or by an earlier failure. HVD_E_STATE: train does not run, or was told to return. A program
+ * that revokes at the same step again and again trains for ever.
+ *
+ * hvd_fail gives the reason, in words, for the negative code that train returns next:
+ * hvd_last_error and the driver show it instead of a text of the library. Control characters become
+ * blanks. A long text is cut: at 511 bytes, and at 256 in the driver. HVD_E_STATE: train does not
+ * run. */
+HVD_API int hvd_news(void);
+HVD_API int hvd_news_fd(void);
+HVD_API int hvd_revoke(const char *why);
+HVD_API int hvd_fail(const char *text);
 
 /* ---- samples ----------------------------------------------------------------------------------
  *
@@ -695,6 +748,17 @@ typedef struct hvd_batch {
  * HVD_E_NOMEM; or HVD_E_IO: the sample log cannot be written. */
 HVD_API int hvd_sampler_next(hvd_sampler *sampler, hvd_batch *ret_batch);
 HVD_API uint64_t hvd_sampler_epoch(const hvd_sampler *sampler);
+
+/* Looks ahead, without moving: this rank's part of the batch that hvd_sampler_next will give after
+ * `ahead` more batches of the epoch (0: the next one), if the membership stays as it is. Any
+ * thread, also beside hvd_sampler_next, so that a loader can fetch what is not yet trained; nothing
+ * is logged. The sample numbers are written to `samples`, which has room for `room` of them.
+ * ret_batch->first says which batch it is; there are no shards (0 and NULL).
+ *     HVD_EPOCH_END  the epoch has no such batch
+ *     HVD_E_FULL     the room is too small; ret_batch->count is what is needed
+ *     HVD_E_STATE    there has been no round yet */
+HVD_API int hvd_sampler_at(hvd_sampler *sampler, uint64_t ahead, uint64_t *samples, size_t room,
+                           hvd_batch *ret_batch);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,8 @@
  */
 #include "tests/lib/fake_coll.h"
 
+#include "collectives/revoke.h"
+
 #include "base/mem.h"
 #include "base/text.h"
 #include "os/clock.h"
@@ -204,6 +206,12 @@ int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *er
     rc = run(coll, call, err);
     pthread_mutex_unlock(&mutex);
     return rc;
+}
+
+void coll_revoke(struct coll *coll, struct hvd_err *ret_told, const char *why)
+{
+    (void)err_set(ret_told, HVD_E_REVOKED, "rank 0 has revoked the round: %s", why);
+    coll_cancel(coll);
 }
 
 int coll_refuse(struct coll *coll, struct hvd_err *err, const char *format, ...)

@@ -424,6 +424,167 @@ out:
     close_program(&program);
 }
 
+/* The first round is revoked after a commit and one more step. */
+static int revoke_once(struct program *program)
+{
+    struct test *t = program->t;
+    int rc = HVD_E_INTERNAL;
+
+    if (program->resets == 2) {
+        CHECK(t, is(program, 1));
+        return 0;
+    }
+    set(program, 1);
+    CHECK_OK(t, hvd_state_commit(program->state));
+    set(program, 2);
+    CHECK_INT(t, hvd_news(), ==, 0);
+    CHECK_OK(t, hvd_revoke("the loss is not a number"));
+    CHECK_INT(t, hvd_news(), ==, HVD_E_REVOKED);
+    CHECK_CODE(t, hvd_state_commit(program->state), HVD_E_REVOKED);
+    CHECK_CODE(t, rc = hvd_barrier(), HVD_E_REVOKED);
+    CHECK_HAS(t, hvd_last_error(), "the loss is not a number");
+out:
+    return rc;
+}
+
+TEST(a_revoked_round_of_one_is_trained_again)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_CODE(t, hvd_revoke("too early"), HVD_E_STATE);
+    CHECK_CODE(t, hvd_fail("too early"), HVD_E_STATE);
+    CHECK_OK(t, run(&program, revoke_once));
+    CHECK_INT(t, program.resets, ==, 2);
+out:
+    close_program(&program);
+}
+
+static int fail_in_words(struct program *program)
+{
+    struct test *t = program->t;
+    int rc = HVD_E_INTERNAL;
+
+    CHECK_CODE(t, hvd_fail(NULL), HVD_E_INVAL);
+    CHECK_OK(t, hvd_fail("ValueError: \x1b[31mred\nand black"));
+    CHECK_TEXT(t, hvd_last_error(), ""); /* of the call that worked */
+    rc = -5000;
+out:
+    return rc;
+}
+
+/* A call that works clears the error; a call that only asks does not. */
+static int fail_and_go_on(struct program *program)
+{
+    struct test *t = program->t;
+    int rc = HVD_E_INTERNAL;
+
+    CHECK_TEXT(t, hvd_last_error(), ""); /* although there is no commit to load yet */
+    CHECK_CODE(t, hvd_wait(NULL), HVD_E_INVAL);
+    CHECK_INT(t, hvd_rank(), ==, 0);
+    CHECK_HAS(t, hvd_last_error(), "the request is unknown");
+    CHECK_OK(t, hvd_barrier());
+    CHECK_TEXT(t, hvd_last_error(), "");
+    CHECK_CODE(t, hvd_wait(NULL), HVD_E_INVAL);
+    CHECK_OK(t, hvd_state_commit(program->state));
+    CHECK_TEXT(t, hvd_last_error(), "");
+    rc = HVD_E_INVAL; /* the code of hvd_wait: its text belongs to it */
+out:
+    return rc;
+}
+
+TEST(an_error_is_that_of_the_last_call)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_INT(t, run(&program, fail_in_words), ==, -5000);
+    CHECK_TEXT(t, hvd_last_error(), "ValueError:  [31mred and black");
+    CHECK_INT(t, run(&program, fail_and_go_on), ==, HVD_E_INVAL);
+    CHECK_HAS(t, hvd_last_error(), "the request is unknown");
+    CHECK_INT(t, run(&program, return_own), ==, -5000);
+    CHECK_HAS(t, hvd_last_error(), "a failure of the program itself");
+out:
+    close_program(&program);
+}
+
+static int open_group(struct program *program)
+{
+    struct test *t = program->t;
+    const int rank = 0;
+    hvd_group *group = NULL;
+    int rc = HVD_E_INTERNAL;
+
+    CHECK_OK(t, hvd_group_create_of(&rank, 1, &group));
+    CHECK_OK(t, rc = use_collectives(program));
+out:
+    return rc;
+}
+
+/* A notebook: another state after hvd_shutdown and hvd_init, with everything that the first had. */
+TEST(a_process_may_begin_again)
+{
+    struct program program;
+    const int rank = 0;
+    hvd_group *group = NULL;
+
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(t, open_program(&program, t));
+        CHECK_OK(t, hvd_group_create_of(&rank, 1, &group));
+        CHECK_INT(t, hvd_round(), ==, 0);
+        CHECK_OK(t, run(&program, open_group));
+        CHECK_INT(t, program.resets, ==, 1);
+        close_program(&program);
+        CHECK_CODE(t, hvd_rank(), HVD_E_STATE);
+    }
+out:
+    close_program(&program);
+}
+
+/* Entries of a state that has committed once move, and a restore finds the new place. */
+static int64_t elsewhere;
+
+static int move_and_restore(struct program *program)
+{
+    struct test *t = program->t;
+    hvd_state *state = program->state;
+    int rc = HVD_E_INTERNAL;
+
+    set(program, 3);
+    CHECK_OK(t, hvd_state_commit(state));
+    CHECK_OK(t, hvd_state_move(state, "step", &elsewhere));
+    CHECK_OK(t, hvd_state_restore(state));
+    CHECK_INT(t, elsewhere, ==, 3);
+    elsewhere = 4;
+    CHECK_OK(t, hvd_state_commit_async(state));
+    CHECK_OK(t, hvd_state_move(state, "step", &program->step));
+    CHECK_OK(t, hvd_state_restore(state));
+    CHECK_INT(t, program->step, ==, 4);
+    CHECK_CODE(t, hvd_state_move(state, "steps", &elsewhere), HVD_E_NOTFOUND);
+    CHECK_CODE(t, hvd_state_move(state, "step", NULL), HVD_E_INVAL);
+    CHECK_CODE(t, hvd_state_move(state, "note", &elsewhere), HVD_E_INVAL);
+    CHECK_HAS(t, hvd_last_error(), "its callbacks know");
+    CHECK_CODE(t, hvd_state_move(NULL, "step", &elsewhere), HVD_E_INVAL);
+    rc = 0;
+out:
+    return rc;
+}
+
+TEST(entries_may_move)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, hvd_state_move(program.state, "step", &elsewhere));
+    CHECK_OK(t, hvd_state_move(program.state, "step", &program.step));
+    CHECK_OK(t, run(&program, move_and_restore));
+    CHECK_OK(t, hvd_elastic_begin(program.state));
+    CHECK_CODE(t, hvd_state_move(program.state, "step", &elsewhere), HVD_E_STATE);
+out:
+    (void)hvd_elastic_next(program.state, -5000); /* ends the run */
+    close_program(&program);
+}
+
 /* hvd_elastic_next in a job of one: one round, whose end is the code of the program. */
 TEST(the_program_may_have_the_loop)
 {

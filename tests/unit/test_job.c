@@ -4,6 +4,7 @@
 #include "worker/worker.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -232,6 +233,67 @@ TEST_FLAGS(a_reset_that_fails_ends_the_worker, TEST_SURVIVES_ALLOC)
                "reset callback 1 of 1 returned -77 instead of 0, so the worker cannot train on; "
                "correct the callback, or what it needs");
     CHECK(t, fake_agent_heard(&job.agent, "reset callback 1 of 1"));
+}
+
+static int fail_in_words(struct fake_job *failing)
+{
+    (void)failing;
+    return hvd_fail("ValueError: bad\nweather") ? HVD_E_INTERNAL : -1000;
+}
+
+TEST_FLAGS(a_reason_in_words_is_said, TEST_SURVIVES_ALLOC)
+{
+    BEGIN(t);
+    job.each = fail_in_words;
+    PLAY(t, JOIN, SAY(&round_first), END);
+    CHECK_INT(t, job.code, ==, -1000);
+    CHECK_TEXT(t, hvd_last_error(), "ValueError: bad weather");
+    CHECK(t, fake_agent_heard(&job.agent, "code=-1000 text=\"ValueError: bad weather\""));
+}
+
+static int revoke_once(struct fake_job *revoking)
+{
+    if (revoking->trains > 1 || revoking->step < 4)
+        return 0;
+    return hvd_revoke("bad weather") ? HVD_E_INTERNAL : hvd_barrier();
+}
+
+TEST_FLAGS(a_program_may_revoke_its_round, TEST_SURVIVES_ALLOC)
+{
+    BEGIN(t);
+    job.each = revoke_once;
+    PLAY(t, JOIN, SAY(&round_first), HEAR_OF(MSG_RECOVERING, "revoked the round: bad weather"),
+         SAY(&round_recovery), HEAR(MSG_ENTERED), END);
+    CHECK_OK(t, job.code);
+    CHECK_INT(t, job.trains, ==, 2);
+    CHECK_INT(t, job.began_at[1], ==, 3);
+}
+
+/* The news of a switch come with PENDING, and end with the round. */
+static int saw;
+
+static int look_at_news(struct fake_job *looking)
+{
+    if (looking->step == 1 && looking->trains == 1) {
+        fake_agent_go(&looking->agent);
+        while (!(saw = hvd_news()))
+            sched_yield();
+    }
+    return looking->trains > 1 && hvd_news() ? HVD_E_INTERNAL : 0;
+}
+
+TEST_FLAGS(news_of_a_switch_come_before_it, TEST_NO_TORTURE)
+{
+    BEGIN(t);
+    saw = 0;
+    job.goal = INT64_MAX;
+    job.trains_max = 2;
+    job.each = look_at_news;
+    PLAY(t, JOIN, SAY(&round_first), DO(FAKE_HOLD), SAY(&prepare_next), HEAR(MSG_PREPARED),
+         SAY(&pending_next), HEAR(MSG_NEXT_CHECK), { FAKE_SWITCH_AT, 0, &switch_at_next, NULL },
+         SAY(&round_switch), END);
+    CHECK_OK(t, job.code);
+    CHECK_INT(t, saw, ==, HVD_HOSTS_UPDATED);
 }
 
 /* ---- hvd_elastic_next: each round in a thread of its own ---- */

@@ -6,6 +6,7 @@
 #include "tests/lib/fixture.h"
 #include "worker/rounds_internal.h"
 
+#include <poll.h>
 #include <sched.h>
 
 #define SELF        7
@@ -216,6 +217,87 @@ TEST_FLAGS(a_call_keeps_requests_out, TEST_NO_TORTURE)
     CHECK_OK(t, start(2, &request));
     CHECK_OK(t, await(request));
     CHECK(t, ran(2));
+}
+
+/* A wait with a limit leaves the request as it is. */
+TEST(a_wait_may_have_a_limit)
+{
+    hvd_request *request = NULL;
+
+    fake_coll_hold(1);
+    CHECK_OK(t, start(1, &request));
+    CHECK_CODE(t, requests_wait_for(rounds, request, 0, &err), HVD_E_TIMEOUT);
+    CHECK_HAS(t, err.text, "wait again");
+    CHECK_CODE(t, requests_wait_for(rounds, request, 1000, &err), HVD_E_TIMEOUT);
+    fake_coll_go();
+    CHECK_OK(t, requests_wait_for(rounds, request, PATIENCE_US, &err));
+    CHECK_CODE(t, requests_wait_for(rounds, request, 0, &err), HVD_E_INVAL);
+    CHECK(t, ran(1));
+}
+
+/* ---- news ------------------------------------------------------------------------------------ */
+
+static bool fd_is_readable(int fd)
+{
+    struct pollfd look = { .fd = fd, .events = POLLIN };
+
+    return poll(&look, 1, 0) == 1;
+}
+
+TEST(news_come_and_go)
+{
+    char reason[ERR_TEXT_MAX];
+    int fd = rounds_news_fd(rounds, &err);
+
+    CHECK_INT(t, fd, >=, 0);
+    CHECK_INT(t, rounds_news_fd(rounds, &err), ==, fd);
+    CHECK_INT(t, rounds_news(rounds), ==, 0);
+    rounds_watch(rounds, true);
+    CHECK_INT(t, rounds_news(rounds), ==, HVD_HOSTS_UPDATED);
+    CHECK(t, fd_is_readable(fd));
+    rounds_watch(rounds, true); /* said twice */
+    rounds_watch(rounds, false);
+    CHECK_INT(t, rounds_news(rounds), ==, 0);
+    CHECK(t, !fd_is_readable(fd));
+    rounds_watch(rounds, true); /* of a round that begins only now */
+    CHECK_OK(t, rounds_keep_reason(rounds, "of the old round", &err));
+    CHECK_OK(t, enter_next());
+    CHECK(t, !rounds_reason(rounds, reason));
+    CHECK_INT(t, rounds_news(rounds), ==, HVD_HOSTS_UPDATED);
+    rounds_watch(rounds, false);
+    rounds_tell(rounds, HVD_HOSTS_UPDATED);
+    CHECK_INT(t, rounds_news(rounds), ==, HVD_HOSTS_UPDATED);
+    CHECK_CODE(t, rounds_revoke(rounds, "too late", &err), HVD_E_STATE);
+    rounds_cancel(rounds, the_round - 1); /* late: an older round */
+    CHECK_INT(t, rounds_news(rounds), ==, HVD_HOSTS_UPDATED);
+    rounds_cancel(rounds, the_round);
+    CHECK_INT(t, rounds_news(rounds), ==, HVD_E_REVOKED);
+    CHECK(t, fd_is_readable(fd));
+    rounds_open(rounds, false);
+    CHECK_INT(t, rounds_news(rounds), ==, 0);
+    CHECK(t, !fd_is_readable(fd));
+    CHECK_CODE(t, rounds_revoke(rounds, "too late", &err), HVD_E_STATE);
+    CHECK_CODE(t, rounds_keep_reason(rounds, "too late", &err), HVD_E_STATE);
+}
+
+/* The program revokes the round while a request is in progress. */
+TEST(a_revoke_ends_the_calls_of_a_round)
+{
+    hvd_request *requests[2] = { NULL };
+
+    fake_coll_hold(1);
+    CHECK_OK(t, start(1, &requests[0]));
+    CHECK_OK(t, start(2, &requests[1]));
+    CHECK_OK(t, rounds_revoke(rounds, "not a number", &err));
+    CHECK_INT(t, rounds_news(rounds), ==, HVD_E_REVOKED);
+    CHECK_CODE(t, await(requests[1]), HVD_E_REVOKED);
+    CHECK_CODE(t, await(requests[0]), HVD_E_REVOKED);
+    CHECK_CODE(t, run(3), HVD_E_REVOKED);
+    CHECK_HAS(t, err.text, "rank 0 has revoked the round: not a number");
+    CHECK_OK(t, rounds_revoke(rounds, "again", &err)); /* it is over already */
+    CHECK_OK(t, enter_next());
+    CHECK_INT(t, rounds_news(rounds), ==, 0);
+    CHECK_OK(t, run(3));
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */

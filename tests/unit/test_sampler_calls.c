@@ -6,10 +6,12 @@
 #include "tests/lib/test.h"
 #include "worker/fail.h"
 #include "worker/state.h"
+#include "worker/worker.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Stands for the library's other files: a job whose round and state the case sets. */
@@ -54,6 +56,17 @@ uint64_t hvd_round(void)
 struct hvd_err *fail_err(void)
 {
     return &newest_error;
+}
+
+void fail_begin(void)
+{
+    newest_error = (struct hvd_err){ .code = 0 };
+}
+
+int worker_place(struct place *ret_place)
+{
+    *ret_place = (struct place){ .rank = (uint32_t)job.rank, .size = (uint32_t)job.size };
+    return job.round ? 0 : HVD_E_STATE;
 }
 
 int state_goes_on(const hvd_state *state, const char *call)
@@ -173,6 +186,43 @@ TEST(deals_batches_and_writes_a_log)
     CHECK_CODE(t, hvd_sampler_next(sampler, &batch), HVD_EPOCH_END);
     CHECK_INT(t, hvd_sampler_epoch(sampler), ==, 1);
     CHECK_INT(t, commit(&state).epoch, ==, 1);
+out:
+    state_end(&state);
+}
+
+/* A look ahead shows the batches that are dealt later, also after a restore, and moves nothing. */
+TEST(looks_ahead_without_moving)
+{
+    struct hvd_state state = { .training = true };
+    hvd_sampler *sampler = NULL;
+    uint64_t seen[3][5];
+    hvd_batch ahead, batch;
+
+    job_is("");
+    job.round = 0;
+    CHECK_OK(t, hvd_sampler_create(&state, "data", 21, 8, HVD_BATCH_GLOBAL, 1, &sampler));
+    CHECK_CODE(t, hvd_sampler_at(sampler, 0, seen[0], 5, &ahead), HVD_E_STATE);
+    job.round = 3;
+    CHECK_CODE(t, hvd_sampler_at(NULL, 0, seen[0], 5, &ahead), HVD_E_INVAL);
+    CHECK_CODE(t, hvd_sampler_at(sampler, 0, NULL, 5, &ahead), HVD_E_INVAL);
+    CHECK_CODE(t, hvd_sampler_at(sampler, 0, seen[0], 3, &ahead), HVD_E_FULL);
+    CHECK_INT(t, ahead.count, ==, 4);
+    for (uint64_t i = 0; i < 3; i++)
+        CHECK_OK(t, hvd_sampler_at(sampler, i, seen[i], 5, &ahead));
+    CHECK_INT(t, ahead.total, ==, 5);
+    CHECK_INT(t, ahead.first, ==, 16);
+    CHECK_CODE(t, hvd_sampler_at(sampler, 3, seen[0], 5, &ahead), HVD_EPOCH_END);
+    CHECK_CODE(t, hvd_sampler_at(sampler, UINT64_MAX, seen[0], 5, &ahead), HVD_EPOCH_END);
+    for (uint64_t i = 0; i < 3; i++) {
+        CHECK_OK(t, hvd_sampler_next(sampler, &batch));
+        CHECK_INT(t, memcmp(batch.samples, seen[i], batch.count * sizeof(seen[0][0])), ==, 0);
+    }
+    CHECK_CODE(t, hvd_sampler_at(sampler, 0, seen[0], 5, &ahead), HVD_EPOCH_END);
+    CHECK_OK(t, restore(&state, (struct progress){ .epoch = 0, .used = 8 }));
+    CHECK_OK(t, hvd_sampler_at(sampler, 1, seen[0], 5, &ahead));
+    CHECK_INT(t, memcmp(seen[0], seen[2], ahead.count * sizeof(seen[0][0])), ==, 0);
+    CHECK_OK(t, restore(&state, (struct progress){ .epoch = 0, .used = 22 }));
+    CHECK_CODE(t, hvd_sampler_at(sampler, 0, seen[0], 5, &ahead), HVD_E_CORRUPT);
 out:
     state_end(&state);
 }

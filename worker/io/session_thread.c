@@ -80,7 +80,10 @@ static int step_session(struct session_thread *self, struct session_event *event
             rc = agent_link_send(&self->link, action->msg, NULL);
             rc = rc == HVD_E_LOST ? 0 : rc; /* receiving will find the end of the stream */
             continue;
-        case DO_WATCH: atomic_store(&self->watched, self->watch = action->yes); continue;
+        case DO_WATCH:
+            atomic_store(&self->watched, self->watch = action->yes);
+            hooks->watch(hooks->arg, action->yes);
+            continue;
         case DO_PREPARE: hooks->prepare(hooks->arg, action->msg); continue;
         case DO_ABANDON: hooks->abandon(hooks->arg, action->round); continue;
         case DO_CANCEL:

@@ -24,6 +24,8 @@ struct session_hooks {
     /* begins to prepare a round; the event SESSION_PREPARED reports the end of the preparation */
     void (*prepare)(void *arg, const struct msg *prepare);
     void (*abandon)(void *arg, uint64_t round);
+    /* a change of the membership is coming (true), or is no longer coming */
+    void (*watch)(void *arg, bool coming);
     /* The watchdog: returns true when the training loop or a collective has made no progress for
      * the stall warning time; *ret_stalled then describes the stall. It is called about four
      * times in that time. */

@@ -1,0 +1,68 @@
+/*
+ * news.c: what hvd_news and hvd_news_fd tell of the running round.
+ *
+ * Called wherever a field of struct rounds changes on which the news depend (ticket.c, rounds.c).
+ * Invariant: the eventfd is readable exactly while hvd_news is not 0, and no news outlive train.
+ */
+#include "worker/news.h"
+
+#include "worker/rounds_internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+void news_init(struct news *news)
+{
+    *news = (struct news){ .fd = -1 };
+}
+
+void news_release(struct news *news)
+{
+    if (news->fd >= 0)
+        close(news->fd);
+}
+
+/* Makes the eventfd readable, or not. The result does not count: the number in it is 0 or 1, so
+ * this fails only if the program reads or closes the descriptor, against the contract. */
+static void show(const struct news *news, bool readable)
+{
+    uint64_t one = 1;
+    ssize_t moved =
+        readable ? write(news->fd, &one, sizeof(one)) : read(news->fd, &one, sizeof(one));
+
+    (void)moved;
+}
+
+void news_update(struct rounds *rounds)
+{
+    struct news *news = &rounds->about;
+    int before = atomic_load_explicit(&news->now, memory_order_relaxed);
+    int now = 0;
+
+    if (rounds->open && (rounds->failed || rounds->round <= rounds->cancelled))
+        now = HVD_E_REVOKED;
+    else if (rounds->open && (rounds->news > 0 || news->coming))
+        now = HVD_HOSTS_UPDATED;
+    if (now == before)
+        return;
+    atomic_store_explicit(&news->now, now, memory_order_relaxed);
+    if (news->fd >= 0 && !now != !before)
+        show(news, now != 0);
+}
+
+int news_open(struct news *news, struct hvd_err *err)
+{
+    if (news->fd >= 0)
+        return news->fd;
+    news->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (news->fd < 0)
+        return err_set(err, HVD_E_LIMIT,
+                       "hvd_news_fd: no descriptor can be made (%s); raise the limit of open files "
+                       "(ulimit -n)",
+                       strerror(errno));
+    if (news->now)
+        show(news, true);
+    return news->fd;
+}
