@@ -191,6 +191,8 @@ def _load_options(optimizer: torch.optim.Optimizer, options: list[dict[str, Any]
 
 # ---- the state ----
 
+_count = 0
+
 
 class State(_state.State):
     """The training state: each keyword is an attribute, and an entry of that name.
@@ -212,9 +214,11 @@ class State(_state.State):
         own["_optimizers"] = {}
         own["_loose"] = {}
         super().__init__(**entries)
-        own["_entries"].add_object("torch.loose", lambda: own["_loose"], self._load_loose)
+        global _count
+        _count += 1  # of states, which are made in the same order by all workers
+        own["_entries"].add_object(f"torch.loose.{_count}", lambda: own["_loose"], self._load_loose)
         if rng:
-            own["_entries"].add_object("torch.rng", _rng.get, _rng.put, per_rank=True)
+            own["_entries"].add_object(f"torch.rng.{_count}", _rng.get, _rng.put, per_rank=True)
 
     def _add(self, name: str, value: Any) -> None:
         own = self.__dict__
