@@ -122,6 +122,7 @@ class Call(ctypes.Structure):
         ("last", ctypes.POINTER(ctypes.c_int)),
         ("received", ctypes.POINTER(Received)),
         ("by_host", ctypes.c_int),
+        ("tag", ctypes.c_uint64),
     ]
 
 
