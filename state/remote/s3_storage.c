@@ -434,7 +434,7 @@ static void s3_remove_uploads(struct s3_storage *storage, const char *folder)
     const struct s3_address *address = s3_address_of(storage->s3);
     struct s3_request get = { .doing = "cannot list it" };
     size_t skip = strlen(address->prefix);
-    char key[S3_KEY_MAX + 1] = "", upload[S3_UPLOAD_MAX];
+    char key[S3_KEY_MAX + 1] = "", upload[S3_UPLOAD_MAX] = "";
     struct s3_reader reader;
     struct s3_element element;
     struct s3_answer answer;
@@ -452,15 +452,19 @@ static void s3_remove_uploads(struct s3_storage *storage, const char *folder)
     reader = (struct s3_reader){
         .rest = {buf_text(&page), page.length}
     };
+    /* Servers differ in the order of the two. */
     while (s3_text_next(&reader, &element)) {
-        if (element.depth != 3)
+        bool whole = element.depth == 3;
+
+        if (whole && span_is(element.name, "Key"))
+            whole = s3_text_decode(element.text, key, sizeof(key));
+        else if (whole && span_is(element.name, "UploadId"))
+            whole = s3_text_decode(element.text, upload, sizeof(upload));
+        if (whole && (!*upload || strlen(key) <= skip || strncmp(key, address->prefix, skip) != 0))
             continue;
-        if (span_is(element.name, "Key") && !s3_text_decode(element.text, key, sizeof(key)))
-            key[0] = '\0';
-        if (span_is(element.name, "UploadId") && strlen(key) > skip &&
-            !strncmp(key, address->prefix, skip) &&
-            s3_text_decode(element.text, upload, sizeof(upload)))
+        if (whole)
             s3_abort_parts(storage->s3, key + skip, upload);
+        key[0] = upload[0] = '\0';
     }
     buf_release(&page);
     buf_release(&query);

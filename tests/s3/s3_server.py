@@ -1,6 +1,6 @@
 """A server of S3 for tests: moto, and before it a front that checks signatures and makes faults.
 
-    PYTHON s3_server.py ADDRESS FILE     PYTHON is that of scripts/moto; FILE gets the URL when the server is ready
+    PYTHON s3_server.py ADDRESS FILE     PYTHON is that of scripts/moto; FILE, or a pipe, gets the URL when the server is ready
 
 The front computes the signature of each request a second time, as Amazon documents it (Signature Version 4), and
 answers 403 where it differs: moto itself believes every signature. A request for /-/... is for the front:
@@ -9,12 +9,15 @@ answers 403 where it differs: moto itself believes every signature. A request fo
     /-/fault?kind=truncate&next=2           this fault for the next 2 requests
     /-/fault?kind=503&next=9&only=POST      the same for one method
     /-/bucket?name=kept                     makes a bucket
+    /-/uploads                              how many uploads in parts are under way: "uploads 1"
+    /-/imds/...                             the metadata service (IMDSv2), with credentials that have a session token
     /-/counts                               how many requests and faults there were: "requests 12 faults 3"
 """
 import hashlib
 import hmac
 import http.client
 import http.server
+import json
 import os
 import random
 import signal
@@ -122,8 +125,27 @@ class Front(http.server.BaseHTTPRequestHandler):
                 moto = http.client.HTTPConnection("127.0.0.1", backend)
                 moto.request("PUT", "/" + fields["name"], headers={"Authorization": ANYBODY})
                 moto.getresponse().read()
+            if path == "/-/uploads":
+                moto = http.client.HTTPConnection("127.0.0.1", backend)
+                moto.request("GET", "/kept?uploads=", headers={"Authorization": ANYBODY})
+                return self.reply(200, b"uploads %d\n" % moto.getresponse().read().count(b"<UploadId>"))
+            if path.startswith("/-/imds/"):
+                return self.metadata(path[len("/-/imds"):])
             body = "requests {requests} faults {faults}\n".format(**counts).encode()
         self.reply(200, body)
+
+    def metadata(self, path):
+        role = "/latest/meta-data/iam/security-credentials/"
+        if self.command == "PUT" and path == "/latest/api/token" and "X-aws-ec2-metadata-token-ttl-seconds" in self.headers:
+            return self.reply(200, b"imds-token")
+        if self.command != "GET" or self.headers.get("X-aws-ec2-metadata-token") != "imds-token":
+            return self.reply(401, b"")
+        if path == role:
+            return self.reply(200, b"the-role\n")
+        if path == role + "the-role":
+            return self.reply(200, json.dumps({"Code": "Success", "AccessKeyId": "AKSESSION", "Token": TOKENS["AKSESSION"],
+                                               "SecretAccessKey": KEYS["AKSESSION"]}).encode())
+        return self.reply(404, b"")
 
     def fault(self):
         with lock:
@@ -201,9 +223,8 @@ def main():
     backend = moto.server_port
     threading.Thread(target=moto.serve_forever, daemon=True).start()
     server = Server((sys.argv[1], 0), Front)
-    with open(sys.argv[2] + ".new", "w") as file:
+    with open(sys.argv[2], "w") as file:
         file.write(f"http://{sys.argv[1]}:{server.server_port}\n")
-    os.rename(sys.argv[2] + ".new", sys.argv[2])
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     server.serve_forever()
 
