@@ -163,7 +163,8 @@
 #define LIMIT_BLACKLIST_HISTORY_ROWS 100 /* per host or slot; older rows are dropped */
 /* incarnations, and failure times, kept per host or slot */
 #define LIMIT_BLACKLIST_REMEMBERED  32
-#define LIMIT_JOURNAL_BATCH         1024 /* writes in one transaction */
+#define LIMIT_JOURNAL_BATCH         1024  /* writes in one transaction */
+#define LIMIT_JOURNAL_COMPACT       10000 /* records, after which the journal is compacted */
 #define LIMIT_JOURNAL_BATCH_BYTES   (16 * 1024 * 1024)
 #define LIMIT_JOURNAL_WAITING_BYTES (256 * 1024 * 1024) /* bytes that wait to be written */
 #define LIMIT_DB_PATH_BYTES         480 /* SQLite stops at 512, and appends to the name */

@@ -4,6 +4,9 @@
  * the driver that takes it over: a journal of many records, opened and replayed.
  */
 #include "bench/bench.h"
+#include "bench/churn.h"
+#include "driver/core/core.h"
+#include "driver/journal/compact.h"
 #include "driver/journal/job_file.h"
 #include "os/clock.h"
 
@@ -18,11 +21,10 @@
 #define PAGE_BYTES 4096
 #define BATCH      100
 #define LONG_JOB   1000000 /* records */
-#define MEMBERS    8
 
 struct load {
     struct store *job;
-    uint64_t records; /* in it */
+    struct churn churn;
     int fd;
 };
 
@@ -35,47 +37,21 @@ static void sync_page(void *arg)
         abort();
 }
 
-/* A worker that comes, joins a round and goes leaves four records. */
-static struct journal_record record_of(uint64_t number)
-{
-    static const char *const addresses[] = { "10.20.30.40:50123" };
-    static uint64_t members[MEMBERS];
-    static const struct journal_record kinds[] = {
-        {.kind = JOURNAL_LAUNCH, .host = "node-0123.cluster", .text = "",          .slot = 1 },
-        { .kind = JOURNAL_READY,
-         .host = "",
-         .text = "",
-         .addresses = { addresses, 1 },
-         .manifest = 0x123456789abcdef },
-        {                                                       .kind = JOURNAL_ROUND,
-         .host = "",
-         .text = "",
-         .members = { members, MEMBERS },
-         .holders = { members, 1 } },
-        {                                                           .kind = JOURNAL_ENDED,            .host = "",                  .text = "", .ended = ENDED_EXIT, .value = 1 },
-    };
-    struct journal_record record = kinds[number % ARRAY_SIZE(kinds)];
-
-    record.incarnation = 1 + number / ARRAY_SIZE(kinds);
-    record.round = record.incarnation;
-    record.commit = record.round << 32 | 12345;
-    for (uint64_t i = 0; i < MEMBERS; i++)
-        members[i] = record.incarnation + i;
-    return record;
-}
-
 static void write_records(struct load *load, size_t count)
 {
+    static uint64_t members[BATCH][CHURN_WORKERS];
     struct journal_record records[BATCH];
     struct job_write writes[BATCH];
 
     for (size_t i = 0; i < count; i++) {
-        records[i] = record_of(load->records + i);
+        records[i] = churn_next(&load->churn);
+        memcpy(members[i], load->churn.list, sizeof(members[i]));
+        if (records[i].members.count)
+            records[i].members.items = records[i].holders.items = members[i];
         writes[i] = (struct job_write){ .record = &records[i] };
     }
     if (store_write(load->job, writes, count, NULL))
         abort();
-    load->records += count;
 }
 
 static void write_one(void *arg)
@@ -88,12 +64,18 @@ static void write_batch(void *arg)
     write_records(arg, BATCH);
 }
 
-static int count_record(void *arg, const struct journal_record *record, struct hvd_err *err)
+struct takeover {
+    struct core *core;
+    uint64_t count;
+    int64_t since_us;
+};
+
+static int take_record(void *arg, const struct journal_record *record, struct hvd_err *err)
 {
-    (void)err;
-    bench_keep(record);
-    ++*(uint64_t *)arg;
-    return 0;
+    struct takeover *takeover = arg;
+
+    takeover->count++;
+    return core_replay(takeover->core, record, err);
 }
 
 static int open_job(const char *folder, struct store **ret_job)
@@ -112,38 +94,59 @@ static double seconds_since(int64_t since_us)
     return (double)(clock_now_us() - since_us) / 1e6;
 }
 
-/* Writes what is missing to a long job, and takes it over. */
-static void live_long(struct load *load, const char *folder)
+/* Opens the job as a successor does: the file is checked and its journal goes into a core. */
+static void take_over(struct load *load, const char *folder, const char *what)
 {
-    uint64_t before = load->records;
-    int64_t start_us = clock_now_us();
-    uint64_t count = 0;
-    struct stat st;
+    struct takeover takeover = { .core = NULL };
+    struct core_config config;
     char path[128];
-    double wrote_s, opened_s;
+    struct stat st;
+    double opened_s;
 
-    while (load->records < LONG_JOB)
-        write_records(load, BATCH);
-    wrote_s = seconds_since(start_us);
+    core_config_init(&config);
+    config.job = "bench";
+    config.np = CHURN_WORKERS;
+    config.min_np = 1;
     store_close(load->job);
-    load->job = NULL;
     snprintf(path, sizeof(path), "%s/job", folder);
-    start_us = clock_now_us();
+    takeover.since_us = clock_now_us();
     if (stat(path, &st) || open_job(folder, &load->job))
         abort();
-    opened_s = seconds_since(start_us);
-    start_us = clock_now_us();
-    if (store_replay(load->job, count_record, &count, NULL) || count != load->records)
+    opened_s = seconds_since(takeover.since_us);
+    if (core_config_finish(&config, NULL) || !(takeover.core = core_create(&config, NULL)) ||
+        store_replay(load->job, take_record, &takeover, NULL))
         abort();
-    printf("a journal of %d records: %.0f MB; %.1f us to write one in a batch of %d, and to take "
-           "it over\n  %.2f s to open and check it, %.2f s to read it\n",
-           LONG_JOB, (double)st.st_size / 1e6, wrote_s * 1e6 / (double)(LONG_JOB - before), BATCH,
-           opened_s, seconds_since(start_us));
+    printf("%s: %.0f MB, %llu records: %.3f s to open and check it, %.3f s with the journal\n",
+           what, (double)st.st_size / 1e6, (unsigned long long)takeover.count, opened_s,
+           seconds_since(takeover.since_us));
+    core_free(takeover.core);
+}
+
+/* Lives as a job that loses a worker every few records, is taken over, and is compacted. */
+static void live_long(struct load *load, const char *folder)
+{
+    struct core_config config;
+    uint64_t left = 0;
+    int64_t since_us;
+
+    while (load->churn.number < LONG_JOB ||
+           load->churn.number % CHURN_RECORDS != CHURN_FIRST % CHURN_RECORDS)
+        write_records(load, load->churn.number + BATCH < LONG_JOB ? BATCH : 1);
+    take_over(load, folder, "a long job");
+    core_config_init(&config);
+    config.job = "bench";
+    config.np = CHURN_WORKERS;
+    config.min_np = 1;
+    since_us = clock_now_us();
+    if (core_config_finish(&config, NULL) || journal_compact(load->job, &config, &left, NULL))
+        abort();
+    printf("compacted in %.3f s\n", seconds_since(since_us));
+    take_over(load, folder, "the same job, compacted");
 }
 
 static struct load make_load(const char *folder)
 {
-    struct load load = { .records = 0 };
+    struct load load = { .job = NULL };
     char path[128];
 
     snprintf(path, sizeof(path), "%s/page", folder);

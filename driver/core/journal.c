@@ -14,6 +14,7 @@ static const char *const names[] = {
     [JOURNAL_NUMBER] = "NUMBER",     [JOURNAL_ROUND] = "ROUND",   [JOURNAL_ENTERED] = "ENTERED",
     [JOURNAL_FINISHED] = "FINISHED", [JOURNAL_ENDED] = "ENDED",   [JOURNAL_DRAIN] = "DRAIN",
     [JOURNAL_OVER] = "OVER",         [JOURNAL_STUCK] = "STUCK",   [JOURNAL_KEY] = "KEY",
+    [JOURNAL_BASE] = "BASE",
 };
 
 const char *journal_kind_name(enum journal_kind kind)
@@ -60,6 +61,14 @@ const char *journal_describe(const struct journal_record *record, char line[JOUR
     case JOURNAL_DRAIN:
         snprintf(line, JOURNAL_LINE_MAX, "%s host=%s slot=%" PRIu32 " until=%" PRId64, name,
                  record->host, record->slot, record->wall_us);
+        break;
+    case JOURNAL_BASE:
+        snprintf(line, JOURNAL_LINE_MAX,
+                 "%s incarnation=%" PRIu64 " round=%" PRIu64 " previous=%" PRIu64 " commit=%" PRIu64
+                 ".%" PRIu32 " rounds=%" PRIu64 " epoch=%d joined=%d",
+                 name, record->incarnation, record->round, record->previous,
+                 COMMIT_ROUND_OF(record->commit), COMMIT_PLACE_OF(record->commit), record->check,
+                 record->value, record->code);
         break;
     case JOURNAL_OVER:
         snprintf(line, JOURNAL_LINE_MAX, "%s code=%d: %s", name, record->code, record->text);

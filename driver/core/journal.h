@@ -37,7 +37,13 @@ enum journal_kind {
     JOURNAL_STUCK = 11,
     /* Which keys the agent of `host` may use: `value` is an epoch, and `code` an enum
      * journal_key. */
-    JOURNAL_KEY = 12
+    JOURNAL_KEY = 12,
+    /* Stands for records that were removed (compact.h); a field that is 0 says nothing.
+     * Incarnations up to `incarnation` were given out, and those without a LAUNCH have ended.
+     * Rounds up to `round` were told; the next ROUND follows on `previous`. No round resumes from a
+     * commit older than `commit`; `check` rounds came after the first one. Epochs of keys were
+     * given out up to `value`. `code` 1: a worker has joined with `manifest`. */
+    JOURNAL_BASE = 13
 };
 
 /* HOST_KEY_NONE: the host has no key any more. HOST_KEY_MORE: the host has the key of this epoch,

@@ -145,6 +145,35 @@ static int replay_drain(struct core *core, const struct journal_record *record, 
     return 0;
 }
 
+/* Restores what records that were removed had said. Every field either raises what is known, or
+ * replaces it by what it was when the records were removed. */
+static int replay_base(struct core *core, const struct journal_record *record, struct hvd_err *err)
+{
+    struct core_rounds *rounds = &core->rounds;
+
+    if (record->incarnation >= LIMIT_INCARNATIONS || record->check > UINT32_MAX ||
+        record->value < 0 || (record->previous && core->current.members.count))
+        return replay_corrupt(err, record, "there can be no such numbers");
+    if (record->code && !core->launch.anyone_joined) {
+        slots_first_joined(core);
+        core->manifest.digest = record->manifest;
+        core->manifest.known = true;
+    }
+    if (core->roster.incarnations < record->incarnation)
+        core->roster.incarnations = record->incarnation;
+    if (core->roster.keys.epochs < (uint32_t)record->value)
+        core->roster.keys.epochs = (uint32_t)record->value;
+    if (rounds->told < record->round)
+        rounds->told = record->round;
+    if (record->previous)
+        core->current.number = record->previous;
+    if (record->check)
+        rounds->resets = (uint32_t)record->check;
+    if (record->commit)
+        rounds->resume_min_commit = record->commit;
+    return 0;
+}
+
 /* Restores what one record of the journal says, before the start. A record that was read before has
  * no second effect. Returns 0, HVD_E_NOMEM, or HVD_E_CORRUPT for an impossible record. */
 int core_replay(struct core *core, const struct journal_record *record, struct hvd_err *err)
@@ -198,6 +227,7 @@ int core_replay(struct core *core, const struct journal_record *record, struct h
         return !keys_replay(core, record) ? replay_corrupt(err, record, "there can be no such key")
                : core->step.failed        ? HVD_E_NOMEM
                                           : 0;
+    case JOURNAL_BASE: return replay_base(core, record, err);
     case JOURNAL_OVER:
         core->over.exit_code = record->code;
         snprintf(core->over.exit_text, sizeof(core->over.exit_text), "%s",

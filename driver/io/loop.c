@@ -553,11 +553,18 @@ static void loop_on_scribe(void *arg)
         loop_stop(loop, loop->early_signal, signal_text(loop->early_signal), true);
 }
 
+/* The journal that earlier drivers have left. */
+struct loop_replay {
+    struct core *core;
+    uint64_t records;
+};
+
 static int replay_record(void *arg, const struct journal_record *record, struct hvd_err *err)
 {
-    struct loop *loop = arg;
+    struct loop_replay *replay = arg;
 
-    return core_replay(loop->core, record, err);
+    replay->records++;
+    return core_replay(replay->core, record, err);
 }
 
 static int replay_blacklist(void *arg, const struct blacklist_record *record, struct hvd_err *err)
@@ -628,6 +635,7 @@ static int loop_create_parts(struct loop *loop)
 static int loop_drive(struct loop *loop)
 {
     struct store *store = loop->config->store;
+    struct loop_replay replay = { .records = 0 };
     struct event start = { .kind = EVENT_START };
     char text[TRACE_LINE_MAX];
     int rc = trace_init(&loop->trace, "core", TRACE_LINES);
@@ -650,8 +658,9 @@ static int loop_drive(struct loop *loop)
     if (!rc && !(loop->core = core_create(loop->config->core, &loop->trace)))
         rc = err_set(loop->err, HVD_E_NOMEM,
                      "no memory for the state of the job; free memory on this host");
+    replay.core = loop->core;
     if (!rc)
-        rc = store_replay(store, replay_record, loop, loop->err);
+        rc = store_replay(store, replay_record, &replay, loop->err);
     if (!rc)
         rc = store_blacklist(store, replay_blacklist, loop, loop->err);
     if (rc) {
@@ -663,6 +672,7 @@ static int loop_drive(struct loop *loop)
         rc = loop_create_parts(loop);
     if (rc)
         return rc;
+    scribe_compact(loop->scribe, loop->config->core, replay.records);
     /* The first step writes the TERM. Everything else waits until the TERM is durable. */
     queue_init(&loop->queue, loop->scribe, loop->server);
     loop_step(loop, &start);

@@ -47,7 +47,7 @@ static const char tables[] = "CREATE TABLE fact("
                              ") STRICT;";
 
 /* Each statement is prepared once and lives as long as the file is open. */
-enum statement { FACTS, SET_PORT, SET_ENDED, OWNER, CLAIM, ADD, REPLAY, STATEMENT_COUNT };
+enum statement { FACTS, SET_PORT, SET_ENDED, OWNER, CLAIM, ADD, EMPTY, REPLAY, STATEMENT_COUNT };
 
 static const char *const sql[STATEMENT_COUNT] = {
     [FACTS] = "SELECT job, key, created_us, port, ended, code, text FROM fact",
@@ -56,6 +56,7 @@ static const char *const sql[STATEMENT_COUNT] = {
     [OWNER] = "SELECT token, who FROM owner",
     [CLAIM] = "INSERT OR REPLACE INTO owner(id, token, who, since_us) VALUES(1, ?1, ?2, ?3)",
     [ADD] = record_row_insert,
+    [EMPTY] = "DELETE FROM journal",
     [REPLAY] = record_row_select,
 };
 
@@ -216,13 +217,52 @@ static int job_file_blacklist(struct store *store, store_blacklist_fn *each, voi
     return blacklist_rows_load(&file_of(store)->blacklist, each, arg, err);
 }
 
+/* Adds a record to the transaction. A record that could not be read back would stop every
+ * successor, so it is refused here. */
+static int job_file_add(struct job_file *file, const struct journal_record *record,
+                        struct hvd_err *err)
+{
+    const char *wrong = record_wrong(record);
+    char text[JOURNAL_LINE_MAX];
+    int rc;
+
+    if (wrong)
+        return err_set(err, HVD_E_INVAL, "the journal cannot hold %s: %s",
+                       journal_kind_name(record->kind), wrong);
+    rc = record_row_bind(&file->row, &file->stmt[ADD], record);
+    if (rc)
+        return err_set(err, rc, "the journal's record %s cannot be written: %s",
+                       journal_describe(record, text), err_text(rc));
+    return db_run(&file->stmt[ADD], err);
+}
+
+/* Removes all records and writes these instead, in one transaction. The rows are numbered from 1
+ * again, because the table is empty in between. */
+static int job_file_replace(struct store *store, const struct journal_record *records, size_t count,
+                            struct hvd_err *err)
+{
+    struct job_file *file = file_of(store);
+    int rc = db_begin(file->db, err);
+
+    if (!rc)
+        rc = job_file_check(store, err);
+    if (!rc)
+        rc = db_run(&file->stmt[EMPTY], err);
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = job_file_add(file, &records[i], err);
+    if (!rc)
+        rc = db_commit(file->db, err);
+    if (rc)
+        db_rollback(file->db);
+    return rc;
+}
+
 /* Writes all `writes` in one transaction, or none of them. HVD_E_LOST: another driver owns the
  * file. An entry may have a record, a change of the blacklist, a port, or the end of the job. */
 static int job_file_write(struct store *store, const struct job_write *writes, size_t count,
                           struct hvd_err *err)
 {
     struct job_file *file = file_of(store);
-    char text[JOURNAL_LINE_MAX];
     char line[LIMIT_REASON_BYTES + 1];
     int rc = db_begin(file->db, err);
 
@@ -231,20 +271,10 @@ static int job_file_write(struct store *store, const struct job_write *writes, s
     for (size_t i = 0; i < count && !rc; i++) {
         const struct job_write *write = &writes[i];
         const struct blacklist_change *change = write->change;
-        const struct journal_record *record = write->record;
-        const char *wrong = record ? record_wrong(record) : NULL;
-        struct db_stmt *stmt = &file->stmt[ADD];
+        struct db_stmt *stmt;
 
-        /* A record that could not be read back would stop every successor, so it is refused here.
-         */
-        if (wrong)
-            rc = err_set(err, HVD_E_INVAL, "the journal cannot hold %s: %s",
-                         journal_kind_name(record->kind), wrong);
-        else if (record && (rc = record_row_bind(&file->row, stmt, record)) != 0)
-            err_set(err, rc, "the journal's record %s cannot be written: %s",
-                    journal_describe(record, text), err_text(rc));
-        else if (record)
-            rc = db_run(stmt, err);
+        if (write->record)
+            rc = job_file_add(file, write->record, err);
         if (!rc && change && !change->none) {
             rc = blacklist_rows_put(&file->blacklist, &change->record, &change->event, err);
             /* the blacklist was full, and dropped the entry of evicted_host */
@@ -286,8 +316,9 @@ static void job_file_close(struct store *store)
 }
 
 static const struct store_ops job_file_ops = {
-    job_file_facts,     job_file_claim, job_file_check, job_file_replay,
-    job_file_blacklist, job_file_write, job_file_close, NULL,
+    job_file_facts,   job_file_claim,     job_file_check,
+    job_file_replay,  job_file_blacklist, job_file_write,
+    job_file_replace, job_file_close,     NULL,
 };
 
 /* Opens the file of a job. A file that does not exist is made with the facts `fresh`; for an

@@ -8,12 +8,15 @@
 #include "driver/journal/scribe.h"
 
 #include "base/list.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/panic.h"
+#include "driver/journal/compact.h"
 #include "os/clock.h"
 #include "os/thread.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -41,6 +44,9 @@ struct scribe {
     int rc;         /* the code of the failure that has ended the thread; 0: no failure */
     struct hvd_err err;
     struct store_peers peers;
+    bool compacts; /* `config` is set */
+    struct core_config config;
+    uint64_t grown; /* records of the journal since it was last compacted */
 
     /* Only the thread of the scribe uses the fields below. */
     struct list batch; /* the writes of one transaction; they are older than all in `waiting` */
@@ -194,6 +200,29 @@ static void scribe_take_steps(struct scribe *scribe)
     }
 }
 
+/* Compacts the journal after a write, if it has grown enough; the caller holds the lock. An attempt
+ * that fails or comes at a wrong moment is made again after some more records. Returns HVD_E_LOST
+ * if the store has another owner, otherwise 0. */
+static int scribe_shorten(struct scribe *scribe, struct hvd_err *err)
+{
+    uint64_t records = 0;
+    int rc;
+
+    for (size_t i = 0; i < scribe->batch_count; i++)
+        scribe->grown += scribe->writes[i].record != NULL;
+    if (!scribe->compacts || scribe->grown < LIMIT_JOURNAL_COMPACT)
+        return 0;
+    pthread_mutex_unlock(&scribe->lock);
+    rc = journal_compact(scribe->store, &scribe->config, &records, err);
+    pthread_mutex_lock(&scribe->lock);
+    if (!rc)
+        log_debug(STORE, "the journal is compacted: %" PRIu64 " records are left", records);
+    else if (rc != HVD_DONE)
+        log_info(STORE, "the journal is not compacted now: %s", err->text);
+    scribe->grown = rc ? LIMIT_JOURNAL_COMPACT - LIMIT_JOURNAL_COMPACT / 10 : 0;
+    return rc == HVD_E_LOST ? rc : 0;
+}
+
 /* The function of the thread: writes batches, and checks the owner of the store every check_us. A
  * write that may succeed later is tried again with the same batch. The thread ends after a
  * permanent failure, or when all is written and the scribe stops. */
@@ -229,10 +258,12 @@ static void *scribe_thread(void *arg)
             scribe->waiting_bytes -= scribe->batch_bytes;
             if (scribe->batch_count > 0)
                 wake_loop(scribe);
+            rc = scribe_shorten(scribe, &err);
             scribe->batch_count = scribe->batch_bytes = 0;
             /* A write has also checked the owner. */
             check_at_us = clock_now_us() + scribe->check_us;
-        } else if (!wait_for_retry(scribe, rc)) {
+        }
+        if (rc && !wait_for_retry(scribe, rc)) {
             scribe->rc = rc;
             scribe->err = err;
             wake_loop(scribe);
@@ -241,6 +272,15 @@ static void *scribe_thread(void *arg)
     }
     pthread_mutex_unlock(&scribe->lock);
     return NULL;
+}
+
+void scribe_compact(struct scribe *scribe, const struct core_config *config, uint64_t records)
+{
+    pthread_mutex_lock(&scribe->lock);
+    scribe->config = *config;
+    scribe->grown = records;
+    scribe->compacts = true;
+    pthread_mutex_unlock(&scribe->lock);
 }
 
 static void scribe_free(struct scribe *scribe)

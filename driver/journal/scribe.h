@@ -8,6 +8,7 @@
 #define DRIVER_JOURNAL_SCRIBE_H
 
 #include "base/time.h"
+#include "driver/core/config.h"
 #include "driver/store/store.h"
 
 struct scribe;
@@ -23,6 +24,11 @@ struct scribe;
 #define SCRIBE_PATIENCE (20 * TIME_S)
 int scribe_start(struct store *store, int64_t check_us, struct scribe **ret_scribe,
                  struct hvd_err *err) MUST_CHECK;
+
+/* From now on the thread compacts the journal (compact.h) when it has LIMIT_JOURNAL_COMPACT records
+ * more than after the last time; now it has `records`. `config` is that of the driver's core, and
+ * is copied. */
+void scribe_compact(struct scribe *scribe, const struct core_config *config, uint64_t records);
 
 /* Copies the write and returns without waiting for the disk. Returns the number of the write: 1, 2,
  * 3 ... Returns 0 when memory is out, or when more than LIMIT_JOURNAL_WAITING_BYTES are waiting.

@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define KEY_TEXT_MAX (LIMIT_HOST_NAME_BYTES + 32)
@@ -47,7 +48,7 @@ static int etcd_replay_lines(struct etcd_store *own, struct span lines, store_re
 
 /* One key of the journal that was read: the text of its step grows by its value, and the step is
  * replayed with its last key. */
-static int etcd_replay_pair(struct etcd_store *own, const struct etcd_pair *pair, uint64_t number,
+static int etcd_replay_pair(struct etcd_store *own, const struct etcd_pair *pair, uint64_t *number,
                             struct buf *step, store_record_fn *each, void *arg, struct hvd_err *err)
 {
     const struct buf *value = &pair->value;
@@ -55,35 +56,29 @@ static int etcd_replay_pair(struct etcd_store *own, const struct etcd_pair *pair
     const char *name = buf_text(&pair->key) + strlen(own->base);
     int rc;
 
-    etcd_journal_key(number, key);
+    /* A journal that was compacted begins with the key that replaces all before it. */
+    if (*number == 1 && value->length && *value->data == '=' &&
+        pair->key.length > strlen(own->base) + sizeof("journal"))
+        *number = strtoull(name + sizeof("journal"), NULL, 16);
+    etcd_journal_key(*number, key);
     if (pair->key.length <= strlen(own->base) || strcmp(name, key) != 0)
         return err_set(err, HVD_E_CORRUPT,
                        "%s%s: the key is missing in etcd; restore the keys of the job from a "
                        "snapshot of etcd",
                        own->base, key);
-    if (!value->length || (*value->data != '+' && *value->data != '.'))
+    if (!value->length || !strchr("+.=", *value->data) || !*value->data)
         return err_set(err, HVD_E_CORRUPT, "%s%s: the value in etcd is damaged", own->base, key);
     rc = buf_append(step, value->data + 1, value->length - 1);
     if (rc)
         return err_set(err, rc, "%s%s: a step of the journal: %s", own->base, key, err_text(rc));
-    if (*value->data == '+')
+    if (*value->data == '+') {
+        ++*number;
         return 0;
+    }
     rc = etcd_replay_lines(own, etcd_span(step), each, arg, err);
     buf_clear(step);
-    own->next_key = number + 1;
+    own->next_key = ++*number;
     return rc;
-}
-
-/* Removes the beginning of a step that a former driver has not finished. */
-static int etcd_drop_tail(struct etcd_store *own, struct hvd_err *err)
-{
-    struct etcd_txn txn;
-    char key[KEY_TEXT_MAX];
-
-    etcd_journal_key(own->next_key, key);
-    etcd_begin_fenced(own, &txn);
-    etcd_txn_delete_from(&txn, key, "journal/");
-    return etcd_run_fenced(own, &txn, err);
 }
 
 /* Reads the journal page by page. A page that is too long for one answer is tried with fewer
@@ -95,6 +90,7 @@ int etcd_store_replay(struct store *store, store_record_fn *each, void *arg, str
     size_t limit = PAGE_MOST, got;
     char key[KEY_TEXT_MAX];
     struct etcd_pair pair;
+    struct etcd_txn txn;
     struct buf step;
     json_t *answer = NULL;
     int rc = 0;
@@ -110,7 +106,7 @@ int etcd_store_replay(struct store *store, store_record_fn *each, void *arg, str
         for (size_t i = 0; i < got && !rc; i++) {
             rc = etcd_pair_at(etcd_kvs(answer), i, &pair, err);
             if (!rc)
-                rc = etcd_replay_pair(own, &pair, number++, &step, each, arg, err);
+                rc = etcd_replay_pair(own, &pair, &number, &step, each, arg, err);
         }
         json_decref(answer);
         answer = NULL;
@@ -124,8 +120,13 @@ int etcd_store_replay(struct store *store, store_record_fn *each, void *arg, str
     } while (!rc && got == limit);
     buf_release(&step);
     etcd_pair_release(&pair);
-    if (!rc && own->revision && number != own->next_key)
-        rc = etcd_drop_tail(own, err);
+    /* The beginning of a step that a former driver has not finished is removed. */
+    if (!rc && own->revision && number != own->next_key) {
+        etcd_journal_key(own->next_key, key);
+        etcd_begin_fenced(own, &txn);
+        etcd_txn_delete_from(&txn, key, "journal/");
+        rc = etcd_run_fenced(own, &txn, err);
+    }
     own->tail_known = !rc && own->revision;
     return rc;
 }
@@ -193,24 +194,6 @@ static void etcd_add_change(struct etcd_step *step, struct etcd_change change)
     step->changes[step->change_count++] = change;
 }
 
-/* Collects the changes of the blacklist, the newest first: etcd refuses a transaction that writes a
- * key twice, so of several changes of a key only the newest is written. */
-static void etcd_collect_changes(struct etcd_step *step, const struct job_write *writes,
-                                 size_t count)
-{
-    for (size_t i = count; i-- > 0;) {
-        const struct blacklist_change *change = writes[i].change;
-
-        if (!change || change->none)
-            continue;
-        if (change->evicted)
-            etcd_add_change(
-                step, (struct etcd_change){ change->evicted_host, change->evicted_slot, NULL });
-        etcd_add_change(step, (struct etcd_change){ change->record.host, change->record.slot,
-                                                    &change->record });
-    }
-}
-
 /* Makes the lines of the journal, the changes of the blacklist and the new facts. */
 static int etcd_make_step(struct etcd_store *own, struct etcd_step *step,
                           const struct job_write *writes, size_t count, struct hvd_err *err)
@@ -246,7 +229,19 @@ static int etcd_make_step(struct etcd_store *own, struct etcd_step *step,
         }
         step->new_facts = step->new_facts || write->port || write->ended;
     }
-    etcd_collect_changes(step, writes, count);
+    /* The newest changes of the blacklist come first: etcd refuses a transaction that writes a key
+     * twice, so of several changes of a key only the newest is written. */
+    for (size_t i = count; i-- > 0;) {
+        const struct blacklist_change *change = writes[i].change;
+
+        if (!change || change->none)
+            continue;
+        if (change->evicted)
+            etcd_add_change(
+                step, (struct etcd_change){ change->evicted_host, change->evicted_slot, NULL });
+        etcd_add_change(step, (struct etcd_change){ change->record.host, change->record.slot,
+                                                    &change->record });
+    }
     return 0;
 }
 
@@ -380,4 +375,54 @@ int etcd_store_write(struct store *store, const struct job_write *writes, size_t
     buf_release(&step.lines);
     mem_free(step.changes);
     return rc;
+}
+
+/* Writes the records into one key, and deletes all keys of the journal before it, in one
+ * transaction. The records are numbered from 1 again. */
+int etcd_store_replace(struct store *store, const struct journal_record *records, size_t count,
+                       struct hvd_err *err)
+{
+    struct etcd_store *own = etcd_of(store);
+    json_t *answer = NULL;
+    char key[KEY_TEXT_MAX];
+    struct etcd_txn txn;
+    struct buf value;
+    bool held = false;
+    int rc = 0;
+
+    ASSERT(own->revision != 0);
+    if (!own->tail_known)
+        rc = etcd_store_replay(store, NULL, NULL, err);
+    if (rc)
+        return rc;
+    etcd_set_patience(own->etcd, 0);
+    buf_init(&value, LIMIT_ETCD_BASE_BYTES);
+    rc = buf_append(&value, "=", 1);
+    for (size_t i = 0; i < count && !rc; i++)
+        rc =
+            record_wrong(&records[i]) ? HVD_E_INVAL : etcd_write_record(&value, i + 1, &records[i]);
+    if (rc) {
+        buf_release(&value);
+        return err_set(err, rc, "the journal in etcd cannot be compacted: %s", err_text(rc));
+    }
+    etcd_journal_key(own->next_key, key);
+    etcd_begin_fenced(own, &txn);
+    etcd_txn_compare(&txn, key, "VERSION", 0);
+    etcd_txn_put(&txn, key, etcd_span(&value), 0);
+    etcd_txn_delete_before(&txn, key, "journal/");
+    etcd_txn_else(&txn);
+    etcd_txn_get(&txn, "owner");
+    etcd_txn_get(&txn, key);
+    rc = etcd_txn_run(&txn, own->etcd, &held, &answer, err);
+    if (!rc && !held)
+        rc = etcd_judge_write(own, answer, key, etcd_span(&value), err);
+    json_decref(answer);
+    buf_release(&value);
+    if (rc) { /* it may have been carried out, or be carried out later: the next write looks */
+        own->tail_known = false;
+        return rc;
+    }
+    own->next_key++;
+    own->next_record = count + 1;
+    return 0;
 }

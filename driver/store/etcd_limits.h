@@ -6,8 +6,9 @@
 #define DRIVER_STORE_ETCD_LIMITS_H
 
 #define LIMIT_ETCD_SERVERS      16
-#define LIMIT_ETCD_VALUE_BYTES  (512 * 1024) /* etcd takes 1.5 MiB in one transaction */
-#define LIMIT_ETCD_CHANGES      100          /* etcd takes 128 operations in one transaction */
+#define LIMIT_ETCD_VALUE_BYTES  (512 * 1024)  /* etcd takes 1.5 MiB in one transaction */
+#define LIMIT_ETCD_BASE_BYTES   (1024 * 1024) /* a journal that was compacted is one value */
+#define LIMIT_ETCD_CHANGES      100           /* etcd takes 128 operations in one transaction */
 #define LIMIT_ETCD_STEP_BYTES   (64 * 1024 * 1024) /* writes that belong together */
 #define LIMIT_ETCD_ANSWER_BYTES (16 * 1024 * 1024)
 

@@ -287,26 +287,12 @@ struct etcd_seen {
     struct etcd_owner owner;
 };
 
-/* Says in seen->alive whether the driver with this lease has renewed it within the time that it may
- * be silent. etcd says how much of the lease is left, in whole seconds. After the death of etcd's
- * leader the next one begins all leases anew, so a driver that could not renew keeps its job. */
-static int etcd_see_lease(struct etcd_store *own, int64_t lease, struct etcd_seen *seen,
-                          struct hvd_err *err)
-{
-    json_t *answer = NULL;
-    int rc = etcd_call_lease(own, "lease/timetolive", lease, &answer, err);
-    int64_t left_s = etcd_number(answer, "TTL"), granted_s = etcd_number(answer, "grantedTTL");
-
-    /* A lease that is gone by now was given back after the look, perhaps by a driver that has ended
-     * the job: the next look tells. A number that is 0 is left out of the answer. */
-    seen->alive = rc || !granted_s || left_s >= granted_s - seen->owner.lease_s;
-    json_decref(answer);
-    return rc == HVD_E_NOTFOUND ? 0 : rc;
-}
-
+/* Looks at the owner, and whether it has renewed its lease within the time that it may be silent.
+ * etcd says how much of the lease is left, in whole seconds. After the death of etcd's leader the
+ * next one begins all leases anew, so a driver that could not renew keeps its job. */
 static int etcd_see(struct etcd_store *own, struct etcd_seen *ret_seen, struct hvd_err *err)
 {
-    json_t *answer = NULL;
+    json_t *answer = NULL, *left = NULL;
     struct etcd_seen seen = { .owner = { .lease_s = own->lease_s } };
     struct etcd_txn txn;
     struct etcd_pair pair;
@@ -329,12 +315,20 @@ static int etcd_see(struct etcd_store *own, struct etcd_seen *ret_seen, struct h
         seen.revision = pair.revision;
     }
     lease = etcd_number(json_array_get(etcd_txn_kvs(answer, 1), 0), "lease");
-    if (!rc && lease)
-        rc = etcd_see_lease(own, lease, &seen, err);
+    if (!rc && lease) {
+        rc = etcd_call_lease(own, "lease/timetolive", lease, &left, err);
+        /* A lease that is gone by now was given back after the look, perhaps by a driver that has
+         * ended the job: the next look tells. A number that is 0 is left out of the answer. */
+        seen.alive =
+            rc || !etcd_number(left, "grantedTTL") ||
+            etcd_number(left, "TTL") >= etcd_number(left, "grantedTTL") - seen.owner.lease_s;
+        rc = rc == HVD_E_NOTFOUND ? 0 : rc;
+    }
     seen.is_free =
         !seen.alive || own->takeover || (own->dead_token && own->dead_token == seen.owner.token);
     etcd_pair_release(&pair);
     json_decref(answer);
+    json_decref(left);
     if (!rc)
         *ret_seen = seen;
     return rc;
@@ -455,8 +449,8 @@ static void etcd_store_close(struct store *store)
 }
 
 static const struct store_ops etcd_store_ops = {
-    etcd_store_facts,     etcd_store_claim, etcd_store_check, etcd_store_replay,
-    etcd_store_blacklist, etcd_store_write, etcd_store_close, etcd_store_peers,
+    etcd_store_facts, etcd_store_claim,   etcd_store_check, etcd_store_replay, etcd_store_blacklist,
+    etcd_store_write, etcd_store_replace, etcd_store_close, etcd_store_peers,
 };
 
 int etcd_store_open(const struct etcd_store_config *config, const char *job,

@@ -5,7 +5,8 @@
  *     PREFIX/JOB/facts            name, key, port, how the job has ended
  *     PREFIX/JOB/owner            the driver that may write: its token, and who it is
  *     PREFIX/JOB/alive            is there as long as the lease of that driver
- *     PREFIX/JOB/journal/NUMBER   a step or more; the first byte is + if more of it follows
+ *     PREFIX/JOB/journal/NUMBER   a step or more; the first byte is + if more of it follows, and =
+ *                                 if it replaces all before it
  *     PREFIX/JOB/blacklist/HOST/SLOT
  *     PREFIX/JOB/standby/LEASE    where a standby will listen, as long as its lease
  *     PREFIX/JOB/command          how the driver was started, for --standby and --resume

@@ -49,11 +49,13 @@ int etcd_lost(const json_t *kvs, struct hvd_err *err);
 /* Renews the lease when a third of it is over. */
 int etcd_keep(struct etcd_store *own, struct hvd_err *err) MUST_CHECK;
 
-/* etcd_journal.c: three operations of the store. */
+/* etcd_journal.c: four operations of the store. */
 int etcd_store_replay(struct store *store, store_record_fn *each, void *arg, struct hvd_err *err);
 int etcd_store_blacklist(struct store *store, store_blacklist_fn *each, void *arg,
                          struct hvd_err *err);
 int etcd_store_write(struct store *store, const struct job_write *writes, size_t count,
                      struct hvd_err *err);
+int etcd_store_replace(struct store *store, const struct journal_record *records, size_t count,
+                       struct hvd_err *err);
 
 #endif

@@ -104,6 +104,15 @@ void etcd_txn_delete_from(struct etcd_txn *txn, const char *key, const char *fol
     txn_text(txn, "}}");
 }
 
+void etcd_txn_delete_before(struct etcd_txn *txn, const char *key, const char *folder)
+{
+    txn_entry(txn, 1, "\"request_delete_range\":{");
+    txn_key(txn, "key", folder, false);
+    txn_text(txn, ",");
+    txn_key(txn, "range_end", key, false);
+    txn_text(txn, "}}");
+}
+
 void etcd_txn_get(struct etcd_txn *txn, const char *key)
 {
     txn_entry(txn, 1, "\"request_range\":{");

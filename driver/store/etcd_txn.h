@@ -35,6 +35,8 @@ void etcd_txn_put(struct etcd_txn *txn, const char *key, struct span value, int6
 void etcd_txn_delete(struct etcd_txn *txn, const char *key, bool all);
 /* Deletes all keys from `key` on, up to the end of the keys that begin with `folder`. */
 void etcd_txn_delete_from(struct etcd_txn *txn, const char *key, const char *folder);
+/* Deletes all keys that begin with `folder`, up to the one before `key`. */
+void etcd_txn_delete_before(struct etcd_txn *txn, const char *key, const char *folder);
 void etcd_txn_get(struct etcd_txn *txn, const char *key);
 void etcd_txn_else(struct etcd_txn *txn);
 

@@ -27,7 +27,7 @@ const char *record_wrong(const struct journal_record *record)
     const struct msg_texts *addresses = &record->addresses;
     const char *wrong;
 
-    if (record->kind < JOURNAL_TERM || record->kind > JOURNAL_KEY)
+    if (record->kind < JOURNAL_TERM || record->kind > JOURNAL_BASE)
         return "a kind that this version does not know";
     if (record->incarnation > LIMIT_INCARNATIONS)
         return "an incarnation that no worker can have";

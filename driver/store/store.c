@@ -66,6 +66,12 @@ int store_write(struct store *store, const struct job_write *writes, size_t coun
     return store->ops->write(store, writes, count, err);
 }
 
+int store_replace(struct store *store, const struct journal_record *records, size_t count,
+                  struct hvd_err *err)
+{
+    return store->ops->replace(store, records, count, err);
+}
+
 void store_peers(struct store *store, struct store_peers *ret_peers)
 {
     ret_peers->count = 0;

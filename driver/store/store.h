@@ -65,6 +65,8 @@ struct store_ops {
     int (*blacklist)(struct store *store, store_blacklist_fn *each, void *arg, struct hvd_err *err);
     int (*write)(struct store *store, const struct job_write *writes, size_t count,
                  struct hvd_err *err);
+    int (*replace)(struct store *store, const struct journal_record *records, size_t count,
+                   struct hvd_err *err);
     void (*close)(struct store *store);
     void (*peers)(struct store *store, struct store_peers *ret_peers); /* NULL: it has none */
 };
@@ -97,6 +99,11 @@ int store_blacklist(struct store *store, store_blacklist_fn *each, void *arg, st
  * may succeed. */
 int store_write(struct store *store, const struct job_write *writes, size_t count,
                 struct hvd_err *err) MUST_CHECK;
+
+/* Writes these records instead of the whole journal, or changes nothing. Codes are those of
+ * store_write. HVD_E_LIMIT: they are too many for one transaction of this store. */
+int store_replace(struct store *store, const struct journal_record *records, size_t count,
+                  struct hvd_err *err) MUST_CHECK;
 
 /* Returns the standbys that the last check or write has found. */
 void store_peers(struct store *store, struct store_peers *ret_peers);

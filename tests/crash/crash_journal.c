@@ -32,6 +32,7 @@ struct step {
     bool change;   /* true: a change of the blacklist, for the slot with the index of the step */
     uint16_t port; /* 0: no port is recorded */
     bool ended;
+    bool replace; /* the whole journal is replaced by the records of the seeds 0, 1, 2, ... */
 };
 
 struct plan {
@@ -82,6 +83,16 @@ static int open_and_claim(const struct life *life, int ack_fd, struct store **re
     return 0;
 }
 
+/* Compacts the journal: as many records as there are writes are left. */
+static int replace_journal(struct store *file, const struct job_write *writes, size_t count)
+{
+    struct journal_record records[BATCH_MAX];
+
+    for (size_t i = 0; i < count; i++)
+        records[i] = *writes[i].record;
+    return store_replace(file, records, count, NULL);
+}
+
 /* The life of a driver that writes by itself: opens and claims the file, and writes the steps; 0,
  * or 1 for an error. */
 static int work(const struct life *life, int ack_fd)
@@ -94,12 +105,13 @@ static int work(const struct life *life, int ack_fd)
     if (open_and_claim(life, ack_fd, &file))
         return 1;
     for (size_t i = 0; i < plan->count; i++) {
-        size_t count = make_writes(&plan->step[i], (uint32_t)i, seed, writes);
+        bool replace = plan->step[i].replace;
+        size_t count = make_writes(&plan->step[i], (uint32_t)i, replace ? 0 : seed, writes);
 
-        if (store_write(file, writes, count, NULL))
+        if (replace ? replace_journal(file, writes, count) : store_write(file, writes, count, NULL))
             return 1;
         life_acknowledge(ack_fd);
-        seed += plan->step[i].records;
+        seed = (replace ? 0 : seed) + plan->step[i].records;
     }
     store_close(file);
     return 0;
@@ -193,7 +205,7 @@ static bool is_after(const struct plan *plan, size_t done, const struct found *f
     uint16_t port = 0;
 
     for (size_t i = 0; i < done; i++) {
-        records += plan->step[i].records;
+        records = (plan->step[i].replace ? 0 : records) + plan->step[i].records;
         changes += plan->step[i].change;
         port = plan->step[i].port ? plan->step[i].port : port;
         ended = ended || plan->step[i].ended;
@@ -294,9 +306,10 @@ static unsigned take_over_and_die(void)
         .before = 20,
         .step = {{ .records = BATCH_MAX, .change = true, .port = 9 },
                  { .records = 1 },
+                 { .records = 5, .replace = true },
                  { .records = 3, .change = true },
                  { .records = 2, .ended = true }},
-        .count = 4,
+        .count = 5,
     };
     const struct life life = { .name = "takeover",
                                .run = work,

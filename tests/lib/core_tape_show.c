@@ -102,6 +102,8 @@ static int show_record(const struct journal_record *record, struct buf *out)
                   : buf_printf(out, " %" PRId32 " job %" PRId32 " since %" PRIu64 ".%" PRIu32,
                                record->value, record->code, COMMIT_ROUND_OF(record->commit),
                                COMMIT_PLACE_OF(record->commit));
+    case JOURNAL_BASE:
+        return buf_printf(out, " %" PRIu64 " round %" PRIu64, record->incarnation, record->round);
     case JOURNAL_NUMBER:
     case JOURNAL_ENTERED: return buf_printf(out, " %" PRIu64, record->round);
     case JOURNAL_READY:

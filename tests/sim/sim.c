@@ -24,7 +24,7 @@
 
 /* only uint64_t fields: the structs are added up as arrays */
 #define STATS_COUNT (sizeof(struct world_stats) / sizeof(uint64_t))
-_Static_assert(sizeof(struct world_stats) == (COMMAND_COUNT + 9) * sizeof(uint64_t),
+_Static_assert(sizeof(struct world_stats) == (COMMAND_COUNT + 10) * sizeof(uint64_t),
                "every member of struct world_stats is a uint64_t that can be added; count it here");
 
 /* The progress of one process that runs worlds, in memory that the parent reads. */

@@ -36,17 +36,17 @@ FIXTURE(begin, end)
 TEST_FLAGS(records_of_every_kind_come_back_in_order, TEST_NO_TORTURE)
 {
     CHECK_OK(t, testjob_begin(t, &file));
-    for (uint64_t seed = 0; seed < 2 * JOURNAL_KEY; seed++)
+    for (uint64_t seed = 0; seed < 2 * JOURNAL_BASE; seed++)
         CHECK_OK(t, testjob_write(file, seed, NULL));
     for (int i = 0; i < 2; i++) {
         CHECK_OK(t, testjob_see(file, &seen, NULL));
-        CHECK_INT(t, seen.records, ==, 2 * JOURNAL_KEY);
+        CHECK_INT(t, seen.records, ==, 2 * JOURNAL_BASE);
         CHECK(t, seen.same);
     }
     testjob_end(&file);
     CHECK_OK(t, testjob_open(&file, NULL));
     CHECK_OK(t, testjob_see(file, &seen, NULL));
-    CHECK_INT(t, seen.records, ==, 2 * JOURNAL_KEY);
+    CHECK_INT(t, seen.records, ==, 2 * JOURNAL_BASE);
     CHECK(t, seen.same);
 }
 
@@ -200,6 +200,38 @@ static int stop_at_once(void *arg, const struct blacklist_record *record, struct
     (void)arg;
     (void)record;
     return err_set(err, HVD_E_STATE, "enough");
+}
+
+/* The journal is replaced as a whole, goes on after its new end, and only by its owner. */
+TEST(a_journal_is_replaced)
+{
+    static struct journal_random short_one[2];
+    struct journal_record records[2];
+
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        journal_random_make(&short_one[seed], seed);
+        records[seed] = short_one[seed].record;
+    }
+    CHECK_OK(t, testjob_begin(t, &file));
+    for (uint64_t seed = 7; seed < 16; seed++)
+        CHECK_OK(t, testjob_write(file, seed, NULL));
+    for (int again = 0; again < 2; again++) {
+        CHECK_OK(t, store_replace(file, records, 2, NULL));
+        CHECK_OK(t, testjob_see(file, &seen, NULL));
+        CHECK(t, seen.records == 2 && seen.same);
+        CHECK_OK(t, testjob_write(file, 2, NULL));
+        CHECK_OK(t, testjob_write(file, 3, NULL));
+        CHECK_OK(t, testjob_see(file, &seen, NULL));
+        CHECK(t, seen.records == 4 && seen.same);
+    }
+    CHECK_OK(t, testjob_open(&newer, NULL));
+    CHECK_OK(t, store_claim(newer, 2, "pid 2 on b", NULL));
+    CHECK_CODE(t, store_replace(file, records, 1, NULL), HVD_E_LOST);
+    CHECK_OK(t, testjob_see(newer, &seen, NULL));
+    CHECK(t, seen.records == 4 && seen.same);
+    CHECK_OK(t, testjob_write(newer, 4, NULL));
+    CHECK_OK(t, testjob_see(newer, &seen, NULL));
+    CHECK(t, seen.records == 5 && seen.same);
 }
 
 TEST(a_visit_ends_when_it_is_told_to)

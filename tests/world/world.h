@@ -64,7 +64,7 @@ struct world_shape {
 struct world_stats {
     uint64_t faults[COMMAND_COUNT];
     uint64_t rounds, recoveries, launches, steps, commits, drivers, worst_actions, checkpoints;
-    uint64_t fallbacks; /* rounds that went back to a checkpoint */
+    uint64_t compacted, fallbacks; /* journals; rounds that went back to a checkpoint */
 };
 
 /* Fill in a shape: for a story, for four workers; for a random world, by the seed. */

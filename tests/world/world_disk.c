@@ -312,6 +312,9 @@ void disk_release(struct world_disk *disk)
 {
     for (size_t i = 0; i < disk->records.count; i++)
         mem_free(disk->records.items[i]);
+    for (size_t i = 0; i < disk->base.count; i++)
+        mem_free(disk->base.items[i]);
     VEC_RELEASE(&disk->records);
+    VEC_RELEASE(&disk->base);
     VEC_RELEASE(&disk->blacklist);
 }

@@ -14,6 +14,10 @@ struct world_link;
 
 struct world_disk {
     struct VEC(struct journal_record *) records; /* the records that are durable */
+    /* The journal as a driver reads it: `base` instead of the first `based` records, which the
+     * checks of the world need. */
+    struct VEC(struct journal_record *) base;
+    size_t based;
     struct VEC(struct blacklist_record) blacklist;
     /* number of the driver that owns the disk; an older driver fails at its next write */
     uint32_t owner;

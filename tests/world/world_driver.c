@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/panic.h"
+#include "driver/core/compact.h"
 #include "tests/lib/fault.h"
 #include "tests/world/world_state.h"
 
@@ -14,11 +15,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TRACE_LINES  64
-#define VIEW_EVERY   64
-#define LOOK_US      (5 * TIME_S)
-#define NOT_YET_US   (100 * TIME_MS)
-#define SCRIPT_LIMIT (10 * TIME_S)
+#define TRACE_LINES     64
+#define VIEW_EVERY      64
+#define LOOK_US         (5 * TIME_S)
+#define NOT_YET_US      (100 * TIME_MS)
+#define SCRIPT_LIMIT    (10 * TIME_S)
+
+#define COMPACTED_MAX   4096
+#define COMPACTED_BYTES ((size_t)4 << 20)
 
 bool driver_newest(const struct world_driver *driver)
 {
@@ -325,16 +329,20 @@ static void trace_line_out(void *arg, const char *line, bool is_warning)
     world_told(arg, line);
 }
 
-/* Makes a core from the journal that earlier drivers have left. */
-static struct core *make_core(struct world *world, const struct core_config *config,
+/* Makes a core from the journal that earlier drivers have left; `whole`: from all records, also
+ * those that were removed. */
+static struct core *make_core(struct world *world, const struct core_config *config, bool whole,
                               struct trace *trace)
 {
+    const struct world_disk *disk = &world->disk;
     struct hvd_err err = { .code = 0 };
     struct core *core = core_create(config, trace);
     int rc = core ? 0 : HVD_E_NOMEM;
 
-    for (size_t i = 0; !rc && i < world->disk.records.count; i++)
-        rc = core_replay(core, world->disk.records.items[i], &err);
+    for (size_t i = 0; !rc && !whole && i < disk->base.count; i++)
+        rc = core_replay(core, disk->base.items[i], &err);
+    for (size_t i = whole ? 0 : disk->based; !rc && i < disk->records.count; i++)
+        rc = core_replay(core, disk->records.items[i], &err);
     for (size_t i = 0; !rc && i < world->disk.blacklist.count; i++)
         rc = core_replay_blacklist(core, &world->disk.blacklist.items[i], world->now_us,
                                    world_wall(world), &err);
@@ -344,6 +352,100 @@ static struct core *make_core(struct world *world, const struct core_config *con
         world_violate(world, "replay", "a driver cannot read its journal: %s", err.text);
     core_free(core);
     return NULL;
+}
+
+/* The records of a compacted journal. */
+struct compacted {
+    struct buf lines;
+    uint64_t digest; /* of all records in any order: hosts have none */
+    size_t count;
+    struct journal_record *records[COMPACTED_MAX];
+};
+
+static uint64_t digest_add(uint64_t digest, const void *at, size_t length)
+{
+    const uint8_t *bytes = at;
+
+    for (size_t i = 0; i < length; i++)
+        digest = (digest ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return digest;
+}
+
+static int keep_compacted(void *arg, const struct journal_record *record)
+{
+    const uint64_t numbers[] = { record->kind,
+                                 record->term,
+                                 record->incarnation,
+                                 record->round,
+                                 record->previous,
+                                 record->commit,
+                                 record->check,
+                                 record->manifest,
+                                 record->cause,
+                                 record->slot,
+                                 (uint64_t)record->value,
+                                 (uint64_t)record->code,
+                                 (uint64_t)record->wall_us,
+                                 record->addresses.count };
+    struct compacted *own = arg;
+    char line[JOURNAL_LINE_MAX];
+    uint64_t digest = digest_add(UINT64_C(0xcbf29ce484222325), numbers, sizeof(numbers));
+
+    digest = digest_add(digest, record->host, strlen(record->host));
+    digest = digest_add(digest, record->members.items, record->members.count * sizeof(uint64_t));
+    digest = digest_add(digest, record->holders.items, record->holders.count * sizeof(uint64_t));
+    for (size_t i = 0; i < record->addresses.count; i++)
+        digest = digest_add(digest, record->addresses.items[i], strlen(record->addresses.items[i]));
+    own->digest += digest;
+    if (own->count == COMPACTED_MAX ||
+        buf_printf(&own->lines, "  %s\n", journal_describe(record, line)))
+        PANIC("a compacted journal is too long");
+    own->records[own->count++] = journal_copy(record);
+    return 0;
+}
+
+/* Compacts the journal as this core has read it. Returns HVD_DONE if it is kept as it is. */
+static int compact(struct world *world, const struct core_config *config, bool whole,
+                   struct compacted *own)
+{
+    struct core *core = make_core(world, config, whole, NULL);
+    int rc = core ? core_compact(core, keep_compacted, own) : HVD_DONE;
+
+    core_free(core);
+    return rc;
+}
+
+/* Compacts the journal before a driver reads it, also one that was compacted before. A core that
+ * has read the shorter journal is compared with one that has read all records: both give the same
+ * shorter journal. */
+static void compact_journal(struct world *world, const struct core_config *config)
+{
+    struct compacted *own = world_alloc(2 * sizeof(*own));
+    struct world_disk *disk = &world->disk;
+    int rc[2];
+
+    for (int i = 0; i < 2; i++) {
+        buf_init(&own[i].lines, COMPACTED_BYTES);
+        rc[i] = compact(world, config, i == 0 /* whole */, &own[i]);
+    }
+    if (rc[0] != rc[1] || own[0].digest != own[1].digest)
+        world_violate(world, "compact", "all records say\n%sand a compacted journal says\n%s",
+                      buf_text(&own[0].lines), buf_text(&own[1].lines));
+    if (!rc[1]) {
+        while (disk->base.count)
+            mem_free(disk->base.items[--disk->base.count]);
+        for (size_t i = 0; i < own[1].count; i++)
+            *WORLD_PUSH(&disk->base) = own[1].records[i];
+        own[1].count = 0;
+        disk->based = disk->records.count;
+        world->stats.compacted++;
+    }
+    for (int i = 0; i < 2; i++) {
+        while (own[i].count)
+            mem_free(own[i].records[--own[i].count]);
+        buf_release(&own[i].lines);
+    }
+    mem_free(own);
 }
 
 static struct world_driver *driver_create(struct world *world)
@@ -397,11 +499,13 @@ void driver_start(struct world *world)
     world->stats.drivers++;
     world->driver_trouble_us = world->now_us;
     world_mark(world, "driver %u starts", driver->number);
+    if (!world->told && driver->number % 2 == 0)
+        compact_journal(world, &config);
     fault_hold(FAULT_ALLOC, false);
-    driver->core = make_core(world, &config, driver->tracing);
+    driver->core = make_core(world, &config, false, driver->tracing);
     fault_hold(FAULT_ALLOC, true);
     if (world->shape.shadow && driver->core)
-        driver->shadow = make_core(world, &config, NULL);
+        driver->shadow = make_core(world, &config, false, NULL);
     world_after(world, LOOK_US, on_look, driver, NULL, 0);
     if (driver->core)
         driver_step(world, driver, &start);

@@ -1,0 +1,57 @@
+/*
+ * compact.c: replays the journal into a core of its own, and replaces the journal by what that core
+ * needs. The scribe calls it on its thread, between two writes. Invariant: the store has the old
+ * journal or the new one, never a part of both, because store_replace is one transaction.
+ */
+#include "driver/journal/compact.h"
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "driver/core/compact.h"
+
+#define COMPACTED_MAX (8 * LIMIT_WORKERS) /* records: a few for each worker, slot and host */
+
+struct compacting {
+    struct core *core;
+    uint64_t read;
+    struct VEC(struct journal_record) records; /* they borrow from the core */
+};
+
+static int compact_read(void *arg, const struct journal_record *record, struct hvd_err *err)
+{
+    struct compacting *own = arg;
+
+    own->read++;
+    return core_replay(own->core, record, err);
+}
+
+static int compact_take(void *arg, const struct journal_record *record)
+{
+    struct compacting *own = arg;
+    int rc = VEC_RESERVE(&own->records, 1, COMPACTED_MAX);
+
+    if (!rc)
+        own->records.items[own->records.count++] = *record;
+    return rc;
+}
+
+int journal_compact(struct store *store, const struct core_config *config, uint64_t *ret_records,
+                    struct hvd_err *err)
+{
+    struct compacting own = { .core = core_create(config, NULL) };
+    int rc = own.core ? store_replay(store, compact_read, &own, err) : HVD_E_NOMEM;
+
+    if (!rc)
+        rc = core_compact(own.core, compact_take, &own);
+    if (rc && rc != HVD_DONE && !own.read)
+        err_set(err, rc, "the journal cannot be compacted: %s", err_text(rc));
+    if (!rc && own.records.count > own.read / 2)
+        rc = HVD_DONE;
+    if (!rc)
+        rc = store_replace(store, own.records.items, own.records.count, err);
+    if (!rc)
+        *ret_records = own.records.count;
+    VEC_RELEASE(&own.records);
+    core_free(own.core);
+    return rc;
+}

@@ -1,0 +1,133 @@
+/*
+ * test_journal_compact.c: the journal of a long job is compacted in its file: at every moment of a
+ * job that loses workers, what a successor knows is the same, and later records follow on it.
+ */
+#include "bench/churn.h"
+#include "driver/core/compact.h"
+#include "driver/core/core.h"
+#include "driver/journal/compact.h"
+#include "tests/lib/fixture.h"
+#include "tests/lib/testjob.h"
+
+#include <stdio.h>
+
+#define LOSSES 12
+#define TEXT   65536
+
+static struct store *file;
+static struct core *core;
+static struct core_config config;
+static int configured;
+
+static void begin(struct test *t)
+{
+    file = NULL;
+    core = NULL;
+    testjob_start(t);
+    core_config_init(&config);
+    config.job = "job";
+    config.np = CHURN_WORKERS;
+    config.min_np = 1;
+    configured = core_config_finish(&config, NULL);
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    core_free(core);
+    testjob_end(&file);
+    testjob_stop();
+}
+FIXTURE(begin, end)
+
+/* The records that a core needs, as text. */
+struct known {
+    char text[TEXT];
+    size_t used;
+};
+static struct known whole, compacted;
+
+static int know(void *arg, const struct journal_record *record)
+{
+    struct known *known = arg;
+    char line[JOURNAL_LINE_MAX];
+
+    known->used += (size_t)snprintf(known->text + known->used, TEXT - known->used, "%s\n",
+                                    journal_describe(record, line));
+    for (size_t i = 0; i < record->members.count; i++)
+        known->used += (size_t)snprintf(known->text + known->used, TEXT - known->used, " %d",
+                                        (int)record->members.items[i]);
+    return known->used < TEXT ? 0 : HVD_E_LIMIT;
+}
+
+static int replay(void *arg, const struct journal_record *record, struct hvd_err *err)
+{
+    (void)arg;
+    return core_replay(core, record, err);
+}
+
+/* Replays the store into a new core, and asks what that core needs. */
+static int look(struct known *known)
+{
+    struct hvd_err err;
+    int rc;
+
+    known->used = 0;
+    *known->text = '\0';
+    core_free(core);
+    core = core_create(&config, NULL);
+    rc = core ? store_replay(file, replay, NULL, &err) : HVD_E_NOMEM;
+    return rc ? rc : core_compact(core, know, known);
+}
+
+static int write_next(struct churn *churn)
+{
+    const struct journal_record record = churn_next(churn);
+    const struct job_write write = { .record = &record };
+
+    return store_write(file, &write, 1, NULL);
+}
+
+TEST(a_journal_is_compacted)
+{
+    struct churn churn = { .number = 0 };
+    uint64_t left = 0;
+
+    CHECK_OK(t, configured);
+    CHECK_OK(t, testjob_begin(t, &file));
+    while (churn.number < CHURN_FIRST + 3 * CHURN_RECORDS)
+        CHECK_OK(t, write_next(&churn));
+    CHECK_OK(t, look(&whole));
+    CHECK_OK(t, journal_compact(file, &config, &left, NULL));
+    CHECK_INT(t, left, <=, 20);
+    CHECK_OK(t, look(&compacted));
+    CHECK_TEXT(t, compacted.text, whole.text);
+    CHECK_CODE(t, journal_compact(file, &config, &left, NULL), HVD_DONE);
+}
+
+TEST_FLAGS(a_compacted_journal_says_the_same_at_every_moment, TEST_NO_TORTURE)
+{
+    struct churn churn = { .number = 0 };
+    uint64_t left = 0, often = 0;
+    struct hvd_err err;
+    int rc;
+
+    CHECK_OK(t, configured);
+    CHECK_OK(t, testjob_begin(t, &file));
+    while (churn.number < CHURN_FIRST + LOSSES * CHURN_RECORDS) {
+        CHECK_OK(t, write_next(&churn));
+        rc = look(&whole);
+        if (rc == HVD_DONE && churn.number < CHURN_FIRST)
+            continue; /* the job has not trained yet */
+        CHECK_OK(t, rc);
+        rc = journal_compact(file, &config, &left, &err);
+        if (rc != HVD_DONE) {
+            CHECK_OK(t, rc);
+            CHECK_INT(t, left, <=, 20);
+            often++;
+        }
+        CHECK_OK(t, look(&compacted));
+        CHECK_TEXT(t, compacted.text, whole.text);
+    }
+    CHECK_INT(t, often, >, 3);
+}
