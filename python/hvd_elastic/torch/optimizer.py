@@ -110,6 +110,7 @@ class _Distributed:
         group: Group | None,
     ) -> None:
         self._hvd_names = names
+        self._parameter_names = names  # under which Horovod's programs look for them
         self._hvd_compression = compression
         self._hvd_op = op
         self._hvd_predivide = predivide

@@ -43,6 +43,10 @@ def broadcast_optimizer_state(
         )
     if not optimizer.state and _has_known_state(optimizer):
         make_optimizer_state(optimizer)
+    for group in optimizer.param_groups:
+        for param in group["params"]:
+            if param.requires_grad and param.grad is None:
+                param.grad = torch.zeros_like(param)  # as a first step would leave it
     state = optimizer.state_dict()
     mine = state if mpi_ops.rank() == root_rank else None
     theirs = broadcast_object(mine, root_rank, process_set=process_set)

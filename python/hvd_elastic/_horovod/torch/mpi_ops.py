@@ -495,13 +495,22 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 
 @_translating
 def join(device: int = -1) -> int:
-    """Says that this rank has no more data; gives the rank that joined last."""
+    """Says that this rank has no more data; gives the rank that joined last.
+
+    Another rank's wrong call ends the round. This rank then joins again in the next one, unless the program is elastic.
+    """
     last = ctypes.c_int(-1)
     call = _lib.Call()
     call.kind = _calls.KIND["join"]
     call.last = ctypes.pointer(last)
-    _calls.submit(call)
-    return last.value
+    while True:
+        try:
+            _calls.submit(call)
+            return last.value
+        except (_error.Mismatch, _error.Revoked):
+            if elastic_depth:
+                raise
+            _join_next_round()
 
 
 __all__ = [name for name in dir() if not name.startswith("_")]
