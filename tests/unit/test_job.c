@@ -258,7 +258,7 @@ static int revoke_once(struct fake_job *revoking)
     return hvd_revoke("bad weather") ? HVD_E_INTERNAL : hvd_barrier();
 }
 
-TEST_FLAGS(a_program_may_revoke_its_round, TEST_SURVIVES_ALLOC)
+TEST_FLAGS(a_program_may_revoke_its_round, TEST_NO_TORTURE)
 {
     BEGIN(t);
     job.each = revoke_once;
