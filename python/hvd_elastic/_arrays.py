@@ -14,6 +14,11 @@ from . import _lib
 _TYPESTR = {
     "u1": _lib.UINT8,
     "i1": _lib.INT8,
+    "i2": _lib.INT16,
+    "u2": _lib.UINT16,
+    "u4": _lib.UINT32,
+    "u8": _lib.UINT64,
+    "b1": _lib.BOOL,
     "i4": _lib.INT32,
     "i8": _lib.INT64,
     "f2": _lib.FLOAT16,

@@ -12,12 +12,17 @@ import time
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
-from . import _error, _lib
+from . import _error, _interrupt, _lib
 from ._session import session
 
 DTYPE = {
     "uint8": _lib.UINT8,
     "int8": _lib.INT8,
+    "int16": _lib.INT16,
+    "uint16": _lib.UINT16,
+    "uint32": _lib.UINT32,
+    "uint64": _lib.UINT64,
+    "bool": _lib.BOOL,
     "int32": _lib.INT32,
     "int64": _lib.INT64,
     "float16": _lib.FLOAT16,
@@ -26,6 +31,7 @@ DTYPE = {
     "float64": _lib.FLOAT64,
 }
 OP = {"sum": _lib.SUM, "average": _lib.AVERAGE, "min": _lib.MIN, "max": _lib.MAX, "product": _lib.PRODUCT}
+OP |= {"and": _lib.AND, "or": _lib.OR, "xor": _lib.XOR}
 KIND = {
     "allreduce": _lib.ALLREDUCE,
     "broadcast": _lib.BROADCAST,
@@ -36,6 +42,11 @@ KIND = {
     "join": _lib.JOIN,
     "allgather_ragged": _lib.ALLGATHER_RAGGED,
     "alltoall_ragged": _lib.ALLTOALL_RAGGED,
+    "reduce": _lib.REDUCE,
+    "gather": _lib.GATHER,
+    "scatter": _lib.SCATTER,
+    "send": _lib.SEND,
+    "recv": _lib.RECV,
 }
 
 Pieces = Union[Sequence[tuple[int, int, int]], "ctypes.Array[_lib.Piece]"]
@@ -88,8 +99,7 @@ def _call_of(
         array = pieces if isinstance(pieces, ctypes.Array) else pieces_of(pieces)
         call.pieces = array
         call.piece_count = len(array)
-    if tag and hasattr(call, "tag"):
-        call.tag = tag
+    call.tag = tag
     return call
 
 
@@ -99,7 +109,7 @@ def submit(call: _lib.Call) -> None:
     if not here.inside:
         here.enter()
     with _lock:
-        code = _lib.lib.hvd_run(ctypes.byref(call))
+        code = _interrupt.blocking(_lib.lib.hvd_run, ctypes.byref(call))
     if code:
         here.failed(code)
         _error.check(code)
@@ -159,7 +169,7 @@ class Request:
         if timeout is not None:
             self._await(timeout)
         handle, self._handle = self._handle, None
-        code = _lib.lib.hvd_wait(handle)
+        code = _interrupt.blocking(_lib.lib.hvd_wait, handle)
         _started.pop(handle, None)
         self._keep = None
         if code:
@@ -200,6 +210,11 @@ def start(
     call = _call_of(
         kind, addr_in, addr_out, count, dtype, op, root, group, counts, out_counts, prescale, postscale, pieces, tag
     )
+    return launch(call, keep)
+
+
+def launch(call: _lib.Call, keep: Any) -> Request:
+    """Starts the call; ``keep`` is held until it is through."""
     here = session()
     if not here.inside:
         here.enter()

@@ -48,6 +48,11 @@ FLOAT16 = 4
 BFLOAT16 = 5
 FLOAT32 = 6
 FLOAT64 = 7
+INT16 = 8
+UINT16 = 9
+UINT32 = 10
+UINT64 = 11
+BOOL = 12
 
 # enum hvd_op
 SUM = 0
@@ -55,6 +60,9 @@ AVERAGE = 1
 MIN = 2
 MAX = 3
 PRODUCT = 4
+AND = 5
+OR = 6
+XOR = 7
 
 # enum hvd_kind
 ALLREDUCE = 1
@@ -66,6 +74,11 @@ BARRIER = 6
 JOIN = 7
 ALLGATHER_RAGGED = 9
 ALLTOALL_RAGGED = 10
+REDUCE = 11
+GATHER = 12
+SCATTER = 13
+SEND = 14
+RECV = 15
 
 # enum hvd_batch_mode
 BATCH_GLOBAL = 0
@@ -76,8 +89,6 @@ _size_p = ctypes.POINTER(ctypes.c_size_t)
 MEMORY_FN = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 SAVE_FN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 LOAD_FN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-RESET_FN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-TRAIN_FN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class Piece(ctypes.Structure):
@@ -203,7 +214,24 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "hvd_state_restore": (_int, _ptr),
     "hvd_state_save": (_int, _ptr, _str),
     "hvd_state_load": (_int, _ptr, _str),
-    "hvd_elastic_run": (_int, _ptr, TRAIN_FN, _ptr),
+    "hvd_elastic_begin": (_int, _ptr),
+    "hvd_elastic_next": (_int, _ptr, _int),
+    "hvd_sampler_create": (_int, _ptr, _str, ctypes.c_uint64, _size, _int, ctypes.c_uint64, ctypes.POINTER(_ptr)),
+    "hvd_sampler_next": (_int, _ptr, ctypes.POINTER(Batch)),
+    "hvd_sampler_epoch": (ctypes.c_uint64, _ptr),
+}
+
+# Functions that an older library does not have; has() tells.
+_LATER: dict[str, tuple[Any, ...]] = {
+    "hvd_news": (_int,),
+    "hvd_news_fd": (_int,),
+    "hvd_wait_for": (_int, _ptr, ctypes.c_int64),
+    "hvd_revoke": (_int, _str),
+    "hvd_fail": (_int, _str),
+    "hvd_state_move": (_int, _ptr, _str, _ptr),
+    "hvd_state_add_custom_per_rank": (_int, _ptr, _str, _size, SAVE_FN, LOAD_FN, _ptr),
+    "hvd_sampler_at": (_int, _ptr, ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64), _size, ctypes.POINTER(Batch)),
+    "hvd_group_open": (_int, ctypes.POINTER(_int), _size, ctypes.c_uint64, ctypes.POINTER(_ptr)),
 }
 
 
@@ -245,11 +273,21 @@ def _declare(library: ctypes.CDLL) -> ctypes.CDLL:
             )
         function.restype = result
         function.argtypes = arguments
+    for name, (result, *arguments) in _LATER.items():
+        function = getattr(library, name, None)
+        if function is not None:
+            function.restype = result
+            function.argtypes = arguments
     return library
 
 
 lib = _declare(_open())
 path: str = lib._name
+
+
+def has(name: str) -> bool:
+    """Tells whether the library has this function."""
+    return hasattr(lib, name)
 
 
 def version() -> str:

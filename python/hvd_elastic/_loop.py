@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from . import _lib
 
@@ -17,50 +17,44 @@ Answer = tuple[int, str]  # a code of the library and, if it is negative, its te
 
 
 class Loop:
-    """Runs hvd_elastic_run in a thread of its own, turned inside out.
+    """Makes the calls of the library's training thread, in a thread of its own.
 
-    Invariant: each order of the program is answered once, by the loop's thread.
+    Invariant: each order of the program has an answer of its own, so an order that Ctrl-C has broken off leaves
+    nothing behind for the next one.
     """
 
     def __init__(self, state: int) -> None:
         self._state = state
-        self._orders: queue.SimpleQueue[tuple[Optional[Callable[..., int]], tuple[Any, ...]]] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-        self._train = _lib.TRAIN_FN(self._serve)
-        self._code = 0
-        self._thread: Optional[threading.Thread] = None
+        self._begun = False
+        self._orders: queue.SimpleQueue[tuple[Callable[..., int], tuple[Any, ...], queue.SimpleQueue[Answer]]]
+        self._orders = queue.SimpleQueue()
+        threading.Thread(target=self._serve, name="hvd-loop", daemon=True).start()
 
-    def next(self, code: int) -> Answer:
-        """Ends the round with this code and waits for the next one.
+    def next(self, code: int, why: str) -> Answer:
+        """Ends the round with this code, for this reason if it is a failure, and waits for the next round.
 
         0: train now; FINISHED: the training is done; other codes: the run has ended.
         """
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="hvd-loop", daemon=True)
-            self._thread.start()
-        else:
-            self._code = code
-            self._orders.put((None, ()))
-        return self._answers.get()
+        return self.call(self._next, code, why)
 
     def call(self, function: Callable[..., int], *arguments: Any) -> Answer:
         """Calls a function of the library in the loop's thread."""
-        self._orders.put((function, arguments))
-        return self._answers.get()
+        answer: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        self._orders.put((function, arguments, answer))
+        return answer.get()
 
-    def _answer(self, code: int) -> None:
-        self._answers.put((code, _lib.last_error() if code < 0 else ""))
+    def _next(self, code: int, why: str) -> int:
+        if not self._begun:
+            self._begun = True
+            code = _lib.lib.hvd_elastic_begin(self._state)
+            if code:
+                return code
+        if why and code < 0 and _lib.has("hvd_fail"):
+            _lib.lib.hvd_fail(why.encode())
+        return int(_lib.lib.hvd_elastic_next(self._state, code))
 
-    def _serve(self, state: int, arg: int) -> int:
-        """The function train of hvd_elastic_run."""
-        del state, arg
-        self._answers.put((0, ""))
+    def _serve(self) -> None:
         while True:
-            function, arguments = self._orders.get()
-            if function is None:
-                return self._code
-            self._answer(function(*arguments))
-
-    def _run(self) -> None:
-        code = _lib.lib.hvd_elastic_run(self._state, self._train, None)
-        self._answer(code or _lib.FINISHED)
+            function, arguments, answer = self._orders.get()
+            code = function(*arguments)
+            answer.put((code, _lib.last_error() if code < 0 else ""))

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Optional
 
-from . import _error, _lib
+from . import _error, _interrupt, _lib
 from ._loop import Loop
 from ._state import Entries
 
@@ -31,7 +31,6 @@ class Session:
         self._on_round: list[Callable[[], None]] = []
         self._place: dict[str, int] = {}
         self._code = 0  # with which the round was left, for the next call of the loop
-        self._why = ""  # why the program fails, if it does
         self.initialized = False
         self.is_child = False  # a process that multiprocessing or fork made of a worker
         self.inside = False
@@ -50,11 +49,12 @@ class Session:
         with self._lock:
             if self.initialized:
                 return
-            if multiprocessing.parent_process() is not None:
+            if _in_child():
                 self._be_child()
             else:
                 _error.check(_lib.lib.hvd_init())
                 self._note_place()
+                os.environ[_MARK] = f"{os.getpid()} {_worker()}"
                 _watch_exit(self)
             self.initialized = True
 
@@ -104,22 +104,21 @@ class Session:
                     "call collectives before hvd_elastic.shutdown() and before the end of the program",
                     _lib.E_STATE,
                 )
-            self._next(self._code)
+            self._next(self._code, "")
             for callback in self._on_round:
                 callback()
             return self.round
 
-    def _next(self, code: int) -> None:
+    def _next(self, code: int, why: str) -> None:
         """Ends the last round with this code and begins the next one, or raises what has come instead."""
         if self._loop is None:
             self._loop = Loop(self.state.seal())
-        answer, text = self._loop.next(code)
+        answer, text = self._loop.next(code, why)
         self.inside = answer == 0
         self.dead = False
         self.revoked = False
         self.told = 0
         self._code = 0
-        self._why = ""
         if self.inside:
             self._note_place()
             self.round = _lib.lib.hvd_round()
@@ -143,9 +142,8 @@ class Session:
             if code in (_lib.HOSTS_UPDATED, _lib.E_REVOKED):
                 self._code = code
                 return False
-            self._why = why
             try:
-                self._next(code)
+                self._next(code, why)
             except (_error.RoundOver, _error.HvdError):
                 if code == 0:
                     raise
@@ -156,15 +154,27 @@ class Session:
         if code < 0 and code not in (_lib.E_TIMEOUT, _lib.E_NOTFOUND):
             self.dead = True
             self.revoked = self.revoked or code == _lib.E_REVOKED
-        elif code > 0:
+        elif 0 < code < _lib.EPOCH_END:
             self.told = code
 
     def news(self) -> int:
         """Returns 0, HOSTS_UPDATED (a change is coming) or E_REVOKED (the round is over)."""
-        return _lib.E_REVOKED if self.dead else self.told
+        if self.dead or self.told:
+            return _lib.E_REVOKED if self.dead else self.told
+        return int(_lib.lib.hvd_news()) if self.inside and _lib.has("hvd_news") else 0
 
-    def call(self, function: Callable[..., int], *arguments: Any) -> int:
+    def revoke(self, why: str) -> None:
+        """Ends the round for all members, without a failure; each goes back to the last commit."""
+        _error.check(_lib.lib.hvd_revoke(why.encode()))
+
+    def call(self, function: Callable[..., int], *arguments: Any) -> None:
         """Calls a function of the training thread, and raises what it returns unless that is 0."""
+        code = self.ask(function, *arguments)
+        if code:
+            raise _error.error_of(code)
+
+    def ask(self, function: Callable[..., int], *arguments: Any) -> int:
+        """The same, but returns news, and raises only errors."""
         self._must_be_worker()
         if self._loop is None or not self.inside:
             raise _error.HvdError(
@@ -175,6 +185,7 @@ class Session:
         code, text = self._loop.call(function, *arguments)
         if code:
             self.failed(code)
+        if code < 0:
             self.state.raise_kept()
             raise _error.error_of(code, text)
         return code
@@ -211,6 +222,22 @@ class Session:
         self.is_child = self.initialized
         self.inside = False
         self._lock = threading.RLock()
+        _interrupt.forked()
+
+
+_MARK = "HVD_PY_WORKER"  # in the environment: the process that is the worker, for its children
+
+
+def _worker() -> str:
+    return os.environ.get("HVD_AGENT", "") + os.environ.get("HVD_INCARNATION", "")
+
+
+def _in_child() -> bool:
+    """Tells whether this process is a child of a worker, made by multiprocessing or by exec."""
+    if multiprocessing.parent_process() is not None or getattr(multiprocessing.current_process(), "_inheriting", False):
+        return True
+    pid, _, worker = os.environ.get(_MARK, "").partition(" ")
+    return worker != "" and worker == _worker() and pid != str(os.getpid())
 
 
 _SIZES = ("size", "local_size", "cross_size", "min_np", "max_np")

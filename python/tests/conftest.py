@@ -35,11 +35,9 @@ def build_folder() -> Path:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The tests and the jobs that they start use this build, unless the package is an installed one."""
-    library = build_folder() / "worker" / "libhvd.so"
-    if "HVD_INSTALLED" not in os.environ:
-        os.environ.setdefault("HVD_LIBRARY", str(library))
-        sys.path.insert(0, str(TREE / "python"))
+    """The tests and the jobs that they start use this build."""
+    os.environ.setdefault("HVD_LIBRARY", str(build_folder() / "worker" / "libhvd.so"))
+    sys.path.insert(0, str(TREE / "python"))
 
 
 class Job:
@@ -52,6 +50,9 @@ class Job:
         self.discovery.write_text(f"#!/bin/sh\ncat '{self.hosts}'\n")
         self.discovery.chmod(0o755)
         self.output = b""
+        self.python = sys.executable
+        self.elastic = str(build_folder() / "driver" / "hvd-elastic")
+        self.installed = False  # the package is one that self.python finds by itself
         self.driver: Optional[subprocess.Popen[bytes]] = None
         self._log = folder / "driver.log"
 
@@ -59,7 +60,7 @@ class Job:
         """Starts tests/programs/PROGRAM with these words on np workers of these hosts ("127.0.0.1:2")."""
         self.set_hosts(hosts or f"127.0.0.1:{np}")
         path = TESTS / "programs" / program
-        self.start_command([sys.executable, str(path), *words], np=np, options=options)
+        self.start_command([self.python, str(path), *words], np=np, options=options)
 
     def set_hosts(self, hosts: str) -> None:
         """Says which hosts there are: "127.0.0.1:2 127.0.0.2:1"."""
@@ -70,9 +71,6 @@ class Job:
     def environment(self) -> dict[str, str]:
         """The environment of the job: none of another job's variables, and a home of its own."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("HVD_", "HOROVOD_", "XDG_"))}
-        for name in ("HVD_LIBRARY", "HVD_BUILD"):
-            if name in os.environ:
-                kept[name] = os.environ[name]
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
         kept |= {
@@ -85,19 +83,18 @@ class Job:
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
         }
-        if "HVD_INSTALLED" not in os.environ:
-            kept["PYTHONPATH"] = str(TREE / "python")
+        if not self.installed:
+            kept |= {"PYTHONPATH": str(TREE / "python"), "HVD_LIBRARY": os.environ["HVD_LIBRARY"]}
         return kept
 
     def start_command(self, command: list[str], *, np: int = 2, options: tuple[str, ...] = ()) -> None:
         """Starts a command as the workers of the job."""
-        elastic = [str(build_folder() / "driver" / "hvd-elastic")]
         arguments = ["-np", str(np), "--min-np", "1", "--host-discovery-script", str(self.discovery)]
         limits = ["--discovery-interval", "100ms", "--blacklist-cooldown-range", "0", "0"]
         limits += ["--kill-grace", "2s", "--gather", "1s", "--job", f"py-{os.getpid()}-{id(self)}"]
         limits += ["--state-dir", str(self.folder / "state")]
         self.driver = subprocess.Popen(
-            [*elastic, *limits, *arguments, *options, "--", *command],
+            [self.elastic, *limits, *arguments, *options, "--", *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._log.open("ab"),
