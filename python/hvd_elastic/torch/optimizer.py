@@ -156,6 +156,8 @@ class _Distributed:
     def _hvd_ready(self, param: Tensor) -> None:
         """A parameter's gradient has been accumulated once more."""
         session().enter()
+        if not self._hvd_takes_part():
+            return
         if self._hvd_round != session().round:  # the last round ended within a step
             self._hvd_reset()
             self._hvd_round = session().round
@@ -175,6 +177,10 @@ class _Distributed:
         self._hvd_of[key].missing -= 1
         while self._hvd_next < len(self._hvd_buckets) and self._hvd_buckets[self._hvd_next].missing == 0:
             self._hvd_start(self._hvd_buckets[self._hvd_next])
+
+    def _hvd_takes_part(self) -> bool:
+        """Whether this rank averages gradients; one outside of the group trains by itself."""
+        return self._hvd_group is None or self._hvd_group.rank >= 0
 
     def _hvd_factors(self) -> tuple[str, float, float]:
         """The reduction, and the factors before and after it."""
@@ -196,7 +202,8 @@ class _Distributed:
                     name = self._hvd_names[param]
                     self._hvd_sparse.append((param, sparse_allreduce(grad, name, self._hvd_op, self._hvd_group)))
                     continue
-                grad = param.grad = grad.to_dense()
+                grad = grad.to_dense()
+                self._hvd_sparse.append((param, grad.to_sparse))  # once it has been reduced
             grads.append(grad)
         packed = [self._hvd_compression.compress(grad) for grad in grads]
         sent = [tensor.contiguous() for tensor, _ in packed]
@@ -229,6 +236,9 @@ class _Distributed:
     def synchronize(self) -> None:
         """Waits for the averaged gradients. A parameter without a gradient has contributed zeros, and gets one."""
         session().enter()
+        if not self._hvd_takes_part():
+            self._hvd_synchronized = True
+            return
         self._hvd_add_hooks()
         if self._hvd_round != session().round:
             self._hvd_reset()
