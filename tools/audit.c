@@ -15,7 +15,7 @@
 
 /* The bytes of this struct are the key of a batch in audit->keys, so the struct has no padding. */
 struct batch_key {
-    uint64_t sampler, epoch, first, total, round, attempt, size;
+    uint64_t sampler, epoch, first, total, job, round, attempt, size;
 };
 
 struct audit_batch {
@@ -57,6 +57,11 @@ void audit_release(struct audit *audit)
 void audit_begin_file(struct audit *audit)
 {
     audit->file++;
+}
+
+void audit_begin_job(struct audit *audit, uint64_t job)
+{
+    audit->job = job;
 }
 
 /* Writes the error for missing memory: either the audit's own limit was reached, or the machine has
@@ -101,6 +106,7 @@ static struct batch_key audit_key(const struct audit *audit, struct audit_sample
                                .epoch = line->epoch,
                                .first = line->first,
                                .total = line->total,
+                               .job = audit->job,
                                .round = line->round,
                                .attempt = sampler->attempt,
                                .size = line->size };
@@ -210,8 +216,10 @@ static int by_time(const void *left, const void *right)
 {
     const struct batch_key *a = &(*(struct audit_batch *const *)left)->key;
     const struct batch_key *b = &(*(struct audit_batch *const *)right)->key;
-    int order = compare(a->round, b->round);
+    int order = compare(a->job, b->job);
 
+    if (!order)
+        order = compare(a->round, b->round);
     if (!order)
         order = compare(a->attempt, b->attempt);
     if (!order)
@@ -334,7 +342,8 @@ int audit_judge(struct audit *audit, struct hvd_err *err)
             for (begin = end - 1; begin > 0; begin--) {
                 const struct batch_key *earlier = &sampler->batches.items[begin - 1]->key;
 
-                if (earlier->round != key->round || earlier->attempt != key->attempt)
+                if (earlier->job != key->job || earlier->round != key->round ||
+                    earlier->attempt != key->attempt)
                     break;
             }
             for (size_t k = begin; k < end; k++) {

@@ -8,6 +8,9 @@
  * cover all samples from the first to the last, every rank of a batch must have written its share,
  * and no sample may be used twice.
  *
+ * A job that was lost as a whole may be followed by another one, which begins with a checkpoint and
+ * has rounds of the same numbers. The batches of the first job after that checkpoint are void.
+ *
  * The lines are read twice: first audit_note for all lines, then audit_judge, then audit_mark for
  * all lines, then audit_finish.
  */
@@ -47,7 +50,7 @@ struct audit {
     struct names names, keys;
     struct VEC(struct audit_sampler *) samplers;
     struct VEC(struct audit_batch *) batches;
-    uint64_t file;
+    uint64_t file, job;
 };
 
 /* A line of a sample log, as worker/sample_log.h describes it. */
@@ -70,8 +73,9 @@ bool audit_line_next(struct span *numbers, uint64_t *ret_number);
 void audit_init(struct audit *audit);
 void audit_release(struct audit *audit);
 
-/* Says that the next lines come from another file. */
+/* Says that the next lines come from another file; and from which job, the first one being 0. */
 void audit_begin_file(struct audit *audit);
+void audit_begin_job(struct audit *audit, uint64_t job);
 
 /* audit_note records one line in the first reading; audit_judge decides which batches are void;
  * audit_mark marks the samples of one line in the second reading; audit_finish counts missing

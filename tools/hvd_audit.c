@@ -22,6 +22,7 @@ enum { EXIT_PROVEN = 0, EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_STORAGE = 4 };
 
 struct audit_options {
     uint64_t epochs;
+    bool successors;
     bool json;
     struct opt_general general;
 };
@@ -32,16 +33,24 @@ struct audit_options {
 static const struct opt table[] = {
     ROW(epochs, .name = "epochs", .arg = "N", .preset = "0", .max = LIMIT_SAMPLES, .group = "Options",
         .flags = OPT_ARGV_ONLY, .help = "each sampler must have finished N epochs at least"),
+    ROW(successors, .name = "successors", .flags = OPT_ARGV_ONLY, .group = "Options",
+        .help = "each DIR is of a job of its own, which began with a checkpoint of the one before it"),
     ROW(json, .name = "json", .flags = OPT_ARGV_ONLY, .group = "Options",
         .help = "for programs: one JSON object"),
     OPT_GENERAL_ROWS(struct audit_options, general, "Options"),
 };
 /* clang-format on */
 
-struct paths VEC(char *);
+struct log {
+    char *path;
+    uint64_t job; /* the number of its folder, when each folder is of a job of its own; else 0 */
+};
+
+struct paths VEC(struct log);
 
 /* Appends the paths of the sample logs in the folder. */
-static int audit_list_folder(const char *folder, struct paths *paths, struct hvd_err *err)
+static int audit_list_folder(const char *folder, uint64_t job, struct paths *paths,
+                             struct hvd_err *err)
 {
     static const char ending[] = ".samples";
     size_t before = paths->count;
@@ -65,7 +74,7 @@ static int audit_list_folder(const char *folder, struct paths *paths, struct hvd
         buf_release(&path);
         /* A folder of one job has a log for each worker, so only memory can be missing here. */
         if (copy)
-            paths->items[paths->count++] = copy;
+            paths->items[paths->count++] = (struct log){ copy, job };
         else
             rc = err_set(
                 err, HVD_E_NOMEM,
@@ -115,7 +124,8 @@ static int audit_read_logs(struct audit *audit, const struct paths *paths, lines
 
     for (size_t i = 0; !rc && i < paths->count; i++) {
         audit_begin_file(audit);
-        rc = lines_read(&lines, paths->items[i], err);
+        audit_begin_job(audit, paths->items[i].job);
+        rc = lines_read(&lines, paths->items[i].path, err);
     }
     return rc;
 }
@@ -244,7 +254,7 @@ static int audit_run(const struct opt_program *program, char **folders)
     /* Reads all logs twice: first the batches, then their samples (audit.h). */
     audit_init(&audit);
     for (size_t i = 0; !rc && folders[i]; i++)
-        rc = audit_list_folder(folders[i], &paths, &err);
+        rc = audit_list_folder(folders[i], options->successors ? i : 0, &paths, &err);
     if (!rc)
         rc = audit_read_logs(&audit, &paths, audit_take_batch, &err);
     if (!rc)
@@ -270,7 +280,7 @@ static int audit_run(const struct opt_program *program, char **folders)
         status = good ? EXIT_PROVEN : EXIT_WRONG;
     }
     for (size_t i = 0; i < paths.count; i++)
-        mem_free(paths.items[i]);
+        mem_free(paths.items[i].path);
     VEC_RELEASE(&paths);
     audit_release(&audit);
     return status;

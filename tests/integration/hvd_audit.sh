@@ -50,6 +50,22 @@ echo 'batch a 1 4 2 2 0 2 6: 1' >>logs/1.samples
 echo 'batch a 1 4 2 2 1 2 6: 0' >>logs/3.samples
 expect 0 out '3 samples were computed twice' logs # two here, one as above
 
+# The job is lost as a whole, in round 2 of epoch 1, and another one begins with a checkpoint of epoch 1 at 4: it has the
+# same numbers of rounds and workers. The logs of both are right one after the other, and wrong as those of one job.
+good
+rm -rf next && mkdir next
+sed -i '/^batch a 1 4 /d' logs/*
+printf 'batch a %d %d %d 2 0 2 6: %s\n' 1 4 2 0 2 0 4 '0 1' >>logs/1.samples
+printf 'batch a %d %d %d 2 1 2 6: %s\n' 1 4 2 1 2 0 4 '2 3' >>logs/3.samples
+echo 'batch a 1 4 2 2 0 1 6: 1 0' >next/1.samples
+echo 'batch a 2 0 6 2 0 1 6: 5 4 3 2 1 0' >>next/1.samples
+expect 0 out '3 epochs finished, each sample of them used exactly once; 7 samples were computed twice' --successors logs next
+expect 1 out 'WRONG' logs next
+sed -i 's/: 1 0$/: 1 2/' next/1.samples
+expect 1 out 'sample 2 was used twice' --successors logs next
+sed -i 's/ 4 2 2 0 1 6: 1 2$/ 5 1 2 0 1 6: 1/' next/1.samples
+expect 1 out 'round 2 uses places from 5 on, which are used up to 5' --successors logs next
+
 # one sample twice and another never; too few; too many; a gap; an end that is missing; an epoch too
 good && sed -i 's/: 2 3/: 2 0/' logs/2.samples
 expect 1 out 'sample 0 was used twice' logs
