@@ -72,10 +72,11 @@ static void hold_answer(struct checkpoint_thread *thread, struct checkpoint_task
 }
 
 /* Waits until this slot keeps a commit. HVD_E_REVOKED: the attempt is over; HVD_E_LOST: the worker
- * has ended before its commit came. */
-static int hold_await(struct checkpoint_thread *thread, struct held_slot *slot, uint64_t number,
-                      struct hvd_err *err)
+ * has ended before its commit came; HVD_E_NOTFOUND: the only commit that is wanted is gone. */
+static int hold_await(struct checkpoint_thread *thread, struct held_slot *slot,
+                      const struct msg_hold *hold, struct hvd_err *err)
 {
+    uint64_t number = hold->number;
     struct snapshot *snapshot = shared_snapshot_of(slot->shared);
 
     for (;;) {
@@ -92,6 +93,10 @@ static int hold_await(struct checkpoint_thread *thread, struct held_slot *slot, 
         slot->commit = snapshot_hold_commit(snapshot);
         if (slot->commit)
             return 0;
+        if (hold->only)
+            return err_set(err, HVD_E_NOTFOUND,
+                           "slot %u: the commit for the checkpoint is not kept any more",
+                           slot->slot);
         if (!runs)
             return err_set(err, HVD_E_LOST,
                            "slot %u: the worker has ended before the commit for the checkpoint",
@@ -141,14 +146,16 @@ void checkpoint_hold_run(struct checkpoint_thread *thread, struct checkpoint_tas
     pthread_mutex_unlock(&thread->mutex);
 
     for (size_t i = 0; i < task->slot_count && !rc; i++) {
-        if (task->slots[i].shared)
+        if (task->slots[i].shared && task->msg.u.hold.only)
+            snapshot_hold_only(shared_snapshot_of(task->slots[i].shared), task->msg.u.hold.at);
+        else if (task->slots[i].shared)
             snapshot_hold(shared_snapshot_of(task->slots[i].shared), task->msg.u.hold.at);
         else
             rc = err_set(&err, HVD_E_NOTFOUND, "slot %u: its worker has no state yet",
                          task->slots[i].slot);
     }
     for (size_t i = 0; i < task->slot_count && !rc; i++)
-        rc = hold_await(thread, &task->slots[i], number, &err);
+        rc = hold_await(thread, &task->slots[i], &task->msg.u.hold, &err);
     pthread_mutex_lock(&thread->mutex);
     thread->awaited = NULL;
     pthread_mutex_unlock(&thread->mutex);

@@ -9,6 +9,7 @@
 #include "agent/io/key_word.h"
 #include "agent/io/loop_internal.h"
 #include "agent/processes/leftovers.h"
+#include "agent/processes/supervisor.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/time.h"
@@ -97,14 +98,18 @@ static void loop_on_timer(evutil_socket_t fd, short what, void *arg)
 static void loop_on_signal(evutil_socket_t signal, short what, void *arg)
 {
     struct agent_loop *loop = arg;
+    unsigned before = loop->own_terms > loop->passed_terms ? loop->own_terms : loop->passed_terms;
 
     (void)what;
+    loop->own_terms += signal == SIGTERM;
+    loop->passed_terms += signal == SUPERVISOR_PASSES_ON;
     if (loop->config.supervisor && getppid() != (pid_t)loop->config.supervisor) {
         log_warning(AGENT, "the supervisor is gone: the agent ends its workers, and then itself");
         loop_tell(loop,
                   &(struct agent_event){ .kind = AGENT_STOP, .text = "its supervisor is gone" });
-    } else if (signal == SIGTERM && !loop->noticed) {
-        loop->noticed = true;
+    } else if (signal != SIGINT && loop->own_terms <= before && loop->passed_terms <= before) {
+        log_debug(AGENT, "a SIGTERM to all processes has come twice, and counts once");
+    } else if (signal != SIGINT && !before) {
         log_warning(AGENT, "SIGTERM means that this machine will go away soon: the driver is told; "
                            "a second SIGTERM ends the agent now");
         loop_tell(loop, &(struct agent_event){ .kind = AGENT_NOTICE,
@@ -396,8 +401,10 @@ int agent_loop_create(struct event_base *base, const struct agent_loop_config *c
         loop->core = agent_create(&loop->config.core, &loop->trace);
     loop->events.timer = evtimer_new(loop->base, loop_on_timer, loop);
     loop->events.sigterm = evsignal_new(loop->base, SIGTERM, loop_on_signal, loop);
+    loop->events.passed_on = evsignal_new(loop->base, SUPERVISOR_PASSES_ON, loop_on_signal, loop);
     loop->events.sigint = evsignal_new(loop->base, SIGINT, loop_on_signal, loop);
     if (!loop->core || !loop->events.timer || !loop->events.sigterm || !loop->events.sigint ||
+        !loop->events.passed_on || event_add(loop->events.passed_on, NULL) ||
         event_add(loop->events.sigterm, NULL) || event_add(loop->events.sigint, NULL))
         rc = err_set(err, HVD_E_NOMEM, "no memory for the agent; free memory on this host");
     else
@@ -462,6 +469,7 @@ void agent_loop_free(struct agent_loop *loop)
     loop_commits_release(loop);
     loop_free_event(loop->events.timer);
     loop_free_event(loop->events.sigterm);
+    loop_free_event(loop->events.passed_on);
     loop_free_event(loop->events.sigint);
     agent_free(loop->core);
     agent_action_list_release(&loop->actions);

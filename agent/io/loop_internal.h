@@ -35,7 +35,7 @@ struct loop_queue {
 
 struct loop_events {
     struct event *timer;
-    struct event *sigterm;
+    struct event *sigterm, *passed_on;
     struct event *sigint;
 };
 
@@ -66,7 +66,9 @@ struct agent_loop {
     struct loop_frame frame;
     struct log_limit unreachable; /* limits the log line "cannot reach the driver" */
     bool holds_output;
-    bool noticed; /* a SIGTERM has announced that the machine goes away */
+    /* SIGTERMs that came here, and those that the supervisor has passed on. One of each may be the
+     * same: a SIGTERM to all processes. */
+    unsigned own_terms, passed_terms;
     bool stepping;
     bool over;
     int code;

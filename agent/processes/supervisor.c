@@ -89,10 +89,10 @@ int supervisor_run(int (*agent)(void *arg), void *arg, int *ret_code, struct hvd
     }
     (void)close_range(3, ~0u, 0);
     /* Waits for the end of the agent. Meanwhile SIGTERM, SIGINT and SIGHUP are passed on to the
-     * agent as SIGTERM. */
+     * agent as SIGUSR1: a SIGTERM to all processes comes to the agent too, and is one signal. */
     while ((number = sigwaitinfo(&set, NULL)) != SIGCHLD || !supervisor_reap(pid, &status)) {
         if (number > 0 && number != SIGCHLD)
-            (void)kill(pid, SIGTERM);
+            (void)kill(pid, SUPERVISOR_PASSES_ON);
     }
     /* Kills all remaining processes, and waits also for a process that the kernel does not end yet,
      * because no other process watches it any more. A signal ends the wait early. */

@@ -6,19 +6,12 @@
  */
 #include "driver/cli/verbs.h"
 
-static int checkpoint_read(struct cli_request *request, struct hvd_err *err)
-{
-    (void)err;
-    request->ask.follow = request->options.wait;
-    return 0;
-}
-
 const struct cli_verb cli_checkpoint = {
     .name = "checkpoint",
     .words = "",
     .about = "Writes the newest commit of a running job to its --checkpoint-dir, without waiting "
              "for the next interval, and says its name.",
-    .read = checkpoint_read,
+    .read = cli_read_wait,
     .unfinished = "the driver has ended before the checkpoint was complete; 'hvd-elastic "
                   "checkpoints' says which checkpoints are",
 };

@@ -5,19 +5,12 @@
  */
 #include "driver/cli/verbs.h"
 
-static int rekey_read(struct cli_request *request, struct hvd_err *err)
-{
-    (void)err;
-    request->ask.follow = request->options.wait;
-    return 0;
-}
-
 const struct cli_verb cli_rekey = {
     .name = "rekey",
     .words = "",
     .about = "Gives the agent of each host a new key while the job trains, and ends the old keys. "
              "A key that was stolen before is worth nothing afterwards.",
-    .read = rekey_read,
+    .read = cli_read_wait,
     .unfinished =
         "the driver has ended before all hosts had new keys; if the job goes on, its next "
         "driver goes on with that: 'hvd-elastic rekey' waits for its end",

@@ -61,6 +61,13 @@ int cli_read_slot(struct cli_request *request, struct hvd_err *err)
     return 0;
 }
 
+int cli_read_wait(struct cli_request *request, struct hvd_err *err)
+{
+    (void)err;
+    request->ask.follow = request->options.wait;
+    return 0;
+}
+
 #define ROW(field, ...)                                             \
     OPT(struct cli_options, field, .group = "Options of the verbs", \
         .flags = OPT_NO_ENV | OPT_ARGV_ONLY | OPT_NEVER, __VA_ARGS__)

@@ -89,6 +89,8 @@ const char *cli_nearest_verb(const char *word);
 const char *cli_next_word(struct cli_request *request);
 void cli_add_arg(struct cli_request *request, const char *text);
 int cli_read_slot(struct cli_request *request, struct hvd_err *err); /* HOST or HOST:SLOT */
+/* The `read` function of verbs whose answer --wait follows to its end. */
+int cli_read_wait(struct cli_request *request, struct hvd_err *err);
 
 extern const struct opt cli_option_table[];
 extern const size_t cli_option_count;

@@ -75,6 +75,23 @@ static const char *boot_manifest_difference(struct core *core, const struct msg_
     return "its state differs from that of the others";
 }
 
+bool boot_knows_entries(const struct core *core)
+{
+    const struct msg_entry_list *entries;
+    uint64_t end[ENTRY_KIND_COUNT] = { 0 };
+
+    if (!core->manifest.first)
+        return false;
+    entries = &core->manifest.first->entries;
+    for (size_t i = 0; i < entries->count; i++) {
+        /* A library of an earlier release sends no offsets, so they are all 0. */
+        if (entries->items[i].offset < end[entries->items[i].kind])
+            return false;
+        end[entries->items[i].kind] = entries->items[i].offset + entries->items[i].bytes;
+    }
+    return true;
+}
+
 /* Keeps a copy of the entries of the state: later workers are compared with it, and a checkpoint
  * needs it. A later call changes nothing. */
 static void boot_keep_entries(struct core *core, const struct msg_entry_list *entries)

@@ -13,4 +13,7 @@ void boot_on_ready(struct core *core, struct worker *worker, const struct msg *m
 /* Frees the copy of the manifest with which each worker's state is compared. */
 void boot_release_manifest(struct core *core);
 
+/* True: the entries of the state are known with their offsets, as a checkpoint needs them. */
+bool boot_knows_entries(const struct core *core);
+
 #endif

@@ -8,6 +8,9 @@
 #include "driver/core/checkpoint.h"
 
 #include "driver/core/authority.h"
+#include "driver/core/boot.h"
+#include "driver/core/checkpoint_ask.h"
+#include "driver/core/checkpoint_places.h"
 #include "driver/core/over.h"
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
@@ -32,10 +35,8 @@
 /* Agents that have not written their files after this time hang, or their disks do. An agent that
  * does not answer HOLD has the same time, or --stall-shutdown if that is shorter. */
 #define CHECKPOINT_SAVE_US (30 * TIME_MIN)
-/* How long a job that is to end waits for its last checkpoint to begin. */
-#define CHECKPOINT_LAST_US (30 * TIME_S)
-/* The minor version of the protocol since which agents know HOLD. */
-#define CHECKPOINT_MINOR 2
+/* While all hosts are to leave, from the begin of one attempt to the next. */
+#define CHECKPOINT_LEAVING_US TIME_S
 
 void checkpoint_init(struct core *core)
 {
@@ -53,90 +54,11 @@ void checkpoint_init(struct core *core)
 
 void checkpoint_release(struct core *core)
 {
+    VEC_RELEASE(&core->checkpoint.places);
     VEC_RELEASE(&core->checkpoint.kept);
     VEC_RELEASE(&core->checkpoint.parts);
     VEC_RELEASE(&core->checkpoint.askers);
     arena_release(&core->checkpoint.memory);
-}
-
-/* ---- who asks for a checkpoint -------------------------------------------------------------- */
-
-/* An attempt begins as soon as all members train. Agents may wait for a commit that is far ahead;
- * a new HOLD asks for the newest one. */
-static void checkpoint_hurry(struct core *core)
-{
-    core->checkpoint.wanted = true;
-    if (core->checkpoint.state == CHECKPOINT_HOLDING)
-        core->checkpoint.state = CHECKPOINT_IDLE;
-}
-
-void checkpoint_want(struct core *core, const struct event *event)
-{
-    struct core_checkpoint *checkpoint = &core->checkpoint;
-
-    if (!core->config.checkpoint_dir) {
-        tell_reply(core, event->ask, HVD_E_STATE,
-                   "the job has no directory for checkpoints; start it with --checkpoint-dir DIR");
-    } else if (core->job >= JOB_FINISHING) {
-        tell_reply(core, event->ask, HVD_E_STATE, "the job has come to its end");
-    } else if (checkpoint->askers.count >= LIMIT_CLIENTS) {
-        tell_reply(core, event->ask, HVD_E_BUSY,
-                   "too many operators wait for a checkpoint; ask again when it is complete");
-    } else if (VEC_RESERVE(&checkpoint->askers, 1, LIMIT_CLIENTS)) {
-        core_fail(core);
-    } else {
-        CORE_TRACE(core, "an operator has asked for a checkpoint");
-        checkpoint_hurry(core);
-        if (event->code)
-            checkpoint->askers.items[checkpoint->askers.count++] =
-                (struct checkpoint_asker){ event->ask, core->now_us };
-        else
-            tell_reply(core, event->ask, 0, "a checkpoint is written when all workers train");
-    }
-}
-
-/* Answers all askers that have asked until `until_us`. */
-static void checkpoint_answer(struct core *core, int64_t until_us, int code, const char *text)
-{
-    struct core_checkpoint *checkpoint = &core->checkpoint;
-    size_t left = 0;
-
-    for (size_t i = 0; i < checkpoint->askers.count; i++) {
-        const struct checkpoint_asker *asker = &checkpoint->askers.items[i];
-
-        if (asker->since_us <= until_us)
-            tell_reply(core, asker->ask, code, text);
-        else
-            checkpoint->askers.items[left++] = *asker;
-    }
-    checkpoint->askers.count = left;
-}
-
-bool checkpoint_last(struct core *core, const char *who)
-{
-    struct core_checkpoint *checkpoint = &core->checkpoint;
-
-    if (!core->config.checkpoint_dir || core->job < JOB_RUNNING || core->job > JOB_RECOVERING ||
-        checkpoint->last_us != TIME_NEVER)
-        return false;
-    checkpoint->last_us = core->now_us;
-    checkpoint_hurry(core);
-    snprintf(checkpoint->last_by, sizeof(checkpoint->last_by), "%s", who);
-    CORE_TRACE(core,
-               "%s ends the job: a checkpoint is written first; another stop ends the job without",
-               who);
-    core_want_timer(core, time_add(core->now_us, CHECKPOINT_LAST_US));
-    return true;
-}
-
-/* Ends the job that waits for its last checkpoint, when that is complete (`why` NULL) or cannot be
- * made. */
-static void checkpoint_stop(struct core *core, const char *why)
-{
-    if (why)
-        CORE_WARN(core, "the job ends without a last checkpoint: %s", why);
-    core->checkpoint.last_us = TIME_NEVER;
-    over_stop(core, core->checkpoint.last_by);
 }
 
 /* ---- the end of an attempt ------------------------------------------------------------------ */
@@ -192,6 +114,8 @@ static void checkpoint_succeed(struct core *core)
     struct core_checkpoint *checkpoint = &core->checkpoint;
 
     checkpoint->failures = 0;
+    if (checkpoint->standing)
+        checkpoint->stood = checkpoint->round;
     checkpoint_schedule(core);
     checkpoint_answer(core, checkpoint->since_us, 0,
                       tell_text(core, "commit-%" PRIu64 ".%" PRIu32 " is complete",
@@ -213,28 +137,11 @@ static void checkpoint_give_up(struct core *core, const char *why)
 
 /* ---- IDLE to HOLDING ------------------------------------------------------------------------ */
 
-/* True: a checkpoint of the current round can be made now. All members train, their agents are
- * connected and know the messages, and the entries of the state are known with their offsets. */
-static bool checkpoint_is_possible(const struct core *core)
+/* True: all members train, and none has finished. */
+static bool checkpoint_all_train(const struct core *core)
 {
-    const struct msg_entry_list *entries;
-    const struct worker *worker;
-    uint64_t end[ENTRY_KIND_COUNT] = { 0 };
-
-    if (core->job < JOB_RUNNING || core->job > JOB_PENDING || !core->manifest.first ||
-        !round_all_entered(&core->current))
-        return false;
-    entries = &core->manifest.first->entries;
-    for (size_t i = 0; i < entries->count; i++) {
-        /* A library of an earlier release sends no offsets, so they are all 0. */
-        if (entries->items[i].offset < end[entries->items[i].kind])
-            return false;
-        end[entries->items[i].kind] = entries->items[i].offset + entries->items[i].bytes;
-    }
-    for (size_t i = 0; (worker = roster_next_member(core, &core->current, &i));)
-        if (worker->host->agent != AGENT_THERE || worker->host->minor < CHECKPOINT_MINOR)
-            return false;
-    return true;
+    return core->job >= JOB_RUNNING && core->job <= JOB_PENDING &&
+           round_all_entered(&core->current);
 }
 
 /* From now on the answers to HOLD are awaited for a limited time: a member that commits later than
@@ -250,33 +157,12 @@ static void checkpoint_await_answers(struct core *core)
     core->checkpoint.answers_us = time_add(core->now_us, most_us);
 }
 
-/* Fails the attempt if an agent has not answered HOLD in time. */
-static void checkpoint_judge_answers(struct core *core)
-{
-    struct core_checkpoint *checkpoint = &core->checkpoint;
-    const struct worker *worker;
-
-    if (core->now_us < checkpoint->answers_us) {
-        core_want_timer(core, checkpoint->answers_us);
-        return;
-    }
-    for (size_t i = 0; (worker = roster_next_member(core, &core->current, &i));)
-        if (worker->rank < checkpoint->kept.count && !checkpoint->kept.items[worker->rank]) {
-            checkpoint_fail(core, tell_text(core,
-                                            "%s: its agent has not said in time which commits it "
-                                            "keeps; end the hvd-agent of that host",
-                                            worker->host->name));
-            return;
-        }
-}
-
 /* Tells the agents of all members to keep a commit with the number `at` or a higher one: the newest
- * one, or the next. */
-static void checkpoint_hold(struct core *core, uint64_t at)
+ * one, or the next. `only`: no other one than `at`. */
+static void checkpoint_hold(struct core *core, uint64_t at, bool only)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
-    size_t members = core->current.members.count;
-    const struct worker *worker;
+    size_t members = checkpoint->places.count;
 
     checkpoint->kept.count = 0;
     if (VEC_RESERVE(&checkpoint->kept, members, LIMIT_WORKERS)) {
@@ -288,9 +174,10 @@ static void checkpoint_hold(struct core *core, uint64_t at)
     checkpoint->number = core->term << 32 | ++checkpoint->attempts;
     checkpoint->round = core->current.number;
     checkpoint->at = at;
+    checkpoint->only = only;
     checkpoint->state = CHECKPOINT_HOLDING;
     checkpoint->answers_us = TIME_NEVER;
-    if (at == COMMIT_FIRST_OF(checkpoint->round))
+    if (at == COMMIT_FIRST_OF(checkpoint->round) || only)
         checkpoint_await_answers(core); /* each member has this commit, or a later one */
     for (size_t i = 0; i < core->roster.hosts.count; i++) {
         struct core_host *host = core->roster.hosts.items[i];
@@ -298,32 +185,85 @@ static void checkpoint_hold(struct core *core, uint64_t at)
         uint64_t *slots = tell_alloc(core, host->slot_count, sizeof(*slots));
         size_t count = 0;
 
-        for (size_t slot = 0; slots && (worker = roster_next_on(host, &slot));)
-            if (worker->rank != RANK_NONE && round_has(&core->current, worker))
-                slots[count++] = worker->slot;
+        for (uint32_t slot = 0; slots && slot < host->slot_count; slot++)
+            if (host->slots[slot].trained_round == checkpoint->round)
+                slots[count++] = slot;
         msg->u.hold = (struct msg_hold){
-            .number = checkpoint->number, .at = at, .slots = {slots, count}
+            .number = checkpoint->number, .at = at, .only = only, .slots = {slots, count}
         };
         if (count)
             tell_host(core, host, msg);
     }
 }
 
-void checkpoint_look(struct core *core)
+/* Begins an attempt, if one is due and possible. A job that is to end, or whose hosts are all to
+ * leave, needs no member that trains: the agents of dead members keep their commits. */
+static void checkpoint_begin(struct core *core)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
     const struct core_config *config = &core->config;
-    uint64_t at;
+    bool urgent = checkpoint->last_us != TIME_NEVER || checkpoint->leaving;
+    bool standing = urgent && core->job == JOB_RECOVERING;
+    uint64_t at = COMMIT_FIRST_OF(core->current.number);
+
+    if ((standing ? checkpoint->stood == core->current.number : !checkpoint_all_train(core)) ||
+        !boot_knows_entries(core))
+        return;
+    /* The first interval begins when all members train for the first time. */
+    if (checkpoint->due_us == TIME_NEVER)
+        checkpoint->due_us = time_add(core->now_us, config->checkpoint_us);
+    if (urgent && !checkpoint->failures &&
+        checkpoint->due_us > time_add(checkpoint->since_us, CHECKPOINT_LEAVING_US))
+        checkpoint->due_us = time_add(checkpoint->since_us, CHECKPOINT_LEAVING_US);
+    if (checkpoint->due_us > core->now_us && !checkpoint->wanted) {
+        core_want_timer(core, checkpoint->due_us);
+        return;
+    }
+    if (!checkpoint_find_places(core))
+        return;
+    checkpoint->since_us = core->now_us;
+    checkpoint->standing = standing;
+    /* Members may keep a commit of this round, because the members of a round before were others.
+     * When commits are counted, they keep the N-th one after the commit of the newest attempt, or
+     * after the begin of the round. While hosts leave, each commit that is made counts. */
+    if (!checkpoint->wanted && !standing && checkpoint->leaving && checkpoint->newest >= at)
+        at = checkpoint->newest + 1;
+    else if (config->checkpoint_commits && !checkpoint->wanted && !urgent)
+        at = (checkpoint->commit > at ? checkpoint->commit : at) + config->checkpoint_commits;
+    checkpoint_hold(core, at, false);
+    checkpoint->wanted = false;
+}
+
+void checkpoint_look(struct core *core)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    bool leaving = checkpoint_all_leave(core);
 
     if (core->job >= JOB_FINISHING)
         checkpoint_answer(core, core->now_us, HVD_E_STATE, "the job has come to its end");
-    if (!config->checkpoint_dir || core->job >= JOB_FINISHING)
+    if (!core->config.checkpoint_dir || core->job >= JOB_FINISHING)
         return;
+    /* When all hosts with members have left, nothing is left of the state. So it is written at
+     * once, and again for as long as it changes. */
+    if (leaving && !checkpoint->leaving) {
+        CORE_TRACE(core, "all hosts with workers are to leave: the state is written to a "
+                         "checkpoint until they have left");
+        checkpoint_hurry(core);
+    }
+    checkpoint->leaving = leaving;
     if (checkpoint->state == CHECKPOINT_HOLDING &&
-        (checkpoint->round != core->current.number || core->job == JOB_RECOVERING))
+        (checkpoint->round != core->current.number ||
+         (core->job == JOB_RECOVERING && !checkpoint->standing)))
         checkpoint_give_up(core, "the round has ended");
-    if (checkpoint->state == CHECKPOINT_HOLDING)
-        checkpoint_judge_answers(core);
+    if (checkpoint->state == CHECKPOINT_HOLDING) {
+        if (core->now_us >= checkpoint->answers_us)
+            checkpoint_fail(core, tell_text(core,
+                                            "%s: its agent has not said in time which commits it "
+                                            "keeps; end the hvd-agent of that host",
+                                            checkpoint_silent_host(core)->name));
+        else
+            core_want_timer(core, checkpoint->answers_us);
+    }
     if (checkpoint->state == CHECKPOINT_SAVING) {
         if (core->now_us >= time_add(checkpoint->since_us, CHECKPOINT_SAVE_US))
             checkpoint_fail(core, "agents have not written their files within 30 minutes; check "
@@ -339,31 +279,16 @@ void checkpoint_look(struct core *core)
         }
         core_want_timer(core, time_add(checkpoint->last_us, CHECKPOINT_LAST_US));
     }
-    if (checkpoint->state != CHECKPOINT_IDLE || !checkpoint_is_possible(core))
-        return;
-    /* The first interval begins when all members train for the first time. */
-    if (checkpoint->due_us == TIME_NEVER)
-        checkpoint->due_us = time_add(core->now_us, config->checkpoint_us);
-    if (checkpoint->due_us > core->now_us && !checkpoint->wanted) {
-        core_want_timer(core, checkpoint->due_us);
-        return;
-    }
-    checkpoint->since_us = core->now_us;
-    /* Members may keep a commit of this round, because the members of a round before were others.
-     * When commits are counted, they keep the N-th one after the commit of the newest attempt, or
-     * after the begin of the round. */
-    at = COMMIT_FIRST_OF(core->current.number);
-    if (config->checkpoint_commits && !checkpoint->wanted)
-        at = (checkpoint->commit > at ? checkpoint->commit : at) + config->checkpoint_commits;
-    checkpoint_hold(core, at);
-    checkpoint->wanted = false;
+    if (checkpoint->state == CHECKPOINT_IDLE)
+        checkpoint_begin(core);
 }
 
 /* ---- HOLDING to SAVING ---------------------------------------------------------------------- */
 
-/* Adds a file to the checkpoint: `host` writes it from the commit that it keeps for `slot`. */
-static void checkpoint_add_part(struct core *core, const struct worker *worker, const char *name,
-                                int64_t rank)
+/* Adds a file to the checkpoint: the host of `place` writes it from the commit that it keeps for
+ * the slot. */
+static void checkpoint_add_part(struct core *core, const struct checkpoint_place *place,
+                                const char *name, int64_t rank)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
     size_t bytes = strlen(name) + 1;
@@ -374,8 +299,8 @@ static void checkpoint_add_part(struct core *core, const struct worker *worker, 
         return;
     }
     checkpoint->parts.items[checkpoint->parts.count++] = (struct checkpoint_part){
-        .host = worker->host,
-        .file = {.name = memcpy(copy, name, bytes), .rank = rank, .slot = worker->slot},
+        .host = place->host,
+        .file = {.name = memcpy(copy, name, bytes), .rank = rank, .slot = place->slot},
     };
 }
 
@@ -416,7 +341,7 @@ static void checkpoint_tell_save(struct core *core, size_t first, size_t count)
 static void checkpoint_save_replicated(struct core *core)
 {
     const struct msg_entry_list *all = &core->manifest.first->entries;
-    const struct worker *worker;
+    const struct checkpoint_place *place;
     uint64_t total = 0, share, written = 0;
     size_t hosts = 0, host = 0, next = 0;
     char name[96];
@@ -424,20 +349,21 @@ static void checkpoint_save_replicated(struct core *core)
     for (size_t i = 0; i < all->count; i++)
         total += all->items[i].kind == ENTRY_REPLICATED ? all->items[i].bytes : 0;
     core->out.stamps++;
-    for (size_t i = 0; (worker = roster_next_member(core, &core->current, &i));) {
-        hosts += worker->host->stamp != core->out.stamps;
-        worker->host->stamp = core->out.stamps;
+    VEC_EACH (place, &core->checkpoint.places) {
+        hosts += place->host->stamp != core->out.stamps;
+        place->host->stamp = core->out.stamps;
     }
     share = hosts ? total / hosts : total;
     core->out.stamps++;
-    for (size_t i = 0;
-         next < all->count && (worker = roster_next_member(core, &core->current, &i));) {
+    VEC_EACH (place, &core->checkpoint.places) {
         size_t first = next;
         bool any = false;
 
-        if (worker->host->stamp == core->out.stamps)
+        if (next == all->count)
+            break;
+        if (place->host->stamp == core->out.stamps)
             continue; /* the first member of each host stands for the host */
-        worker->host->stamp = core->out.stamps;
+        place->host->stamp = core->out.stamps;
         host++;
         while (next < all->count && (host == hosts || written < share * host)) {
             bool replicated = all->items[next].kind == ENTRY_REPLICATED;
@@ -451,7 +377,7 @@ static void checkpoint_save_replicated(struct core *core)
         snprintf(name, sizeof(name),
                  "replicated-%04zu-of-%04zu.t%" PRIu64 "a%" PRIu32 ".safetensors", host, hosts,
                  core->term, core->checkpoint.attempts);
-        checkpoint_add_part(core, worker, name, -1);
+        checkpoint_add_part(core, place, name, -1);
         if (!core->step.failed)
             checkpoint_tell_save(core, first, next - first);
     }
@@ -462,7 +388,7 @@ static void checkpoint_save(struct core *core)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
     const struct msg_entry_list *all = &core->manifest.first->entries;
-    const struct worker *worker;
+    const struct checkpoint_place *places = checkpoint->places.items;
     bool per_rank = false;
     char name[96];
 
@@ -475,10 +401,10 @@ static void checkpoint_save(struct core *core)
     checkpoint_save_replicated(core);
     for (size_t i = 0; i < all->count; i++)
         per_rank |= all->items[i].kind == ENTRY_PER_RANK;
-    for (size_t i = 0; per_rank && (worker = roster_next_member(core, &core->current, &i));) {
-        snprintf(name, sizeof(name), "rank-%05" PRIu32 ".t%" PRIu64 "a%" PRIu32 ".safetensors",
-                 worker->rank, core->term, checkpoint->attempts);
-        checkpoint_add_part(core, worker, name, worker->rank);
+    for (size_t i = 0; per_rank && i < checkpoint->places.count; i++) {
+        snprintf(name, sizeof(name), "rank-%05zu.t%" PRIu64 "a%" PRIu32 ".safetensors", i,
+                 core->term, checkpoint->attempts);
+        checkpoint_add_part(core, &places[i], name, (int64_t)i);
         if (!core->step.failed)
             checkpoint_tell_save(core, 0, all->count);
     }
@@ -501,7 +427,7 @@ static void checkpoint_compare(struct core *core)
         least = commit < least ? commit : least;
         most = commit > most ? commit : most;
     }
-    if (least == most && least == checkpoint->newest) {
+    if ((least == most || checkpoint->standing) && least <= checkpoint->newest) {
         /* The training has stood still since the newest checkpoint, which must not be overwritten:
          * a death in the middle would leave neither the old files nor the new ones. */
         checkpoint->commit = least;
@@ -514,7 +440,13 @@ static void checkpoint_compare(struct core *core)
         checkpoint_save(core);
         return;
     }
-    if (++checkpoint->mismatches > CHECKPOINT_MISMATCHES_MAX) {
+    /* Some members were ahead when they died: the last commit that all have is the lowest of their
+     * newest ones, and those that were ahead keep the one before, too. */
+    if (checkpoint->standing && !checkpoint->only) {
+        checkpoint_hold(core, least, true);
+        return;
+    }
+    if (checkpoint->standing || ++checkpoint->mismatches > CHECKPOINT_MISMATCHES_MAX) {
         checkpoint->mismatches = 0;
         checkpoint_fail(core, "members kept different commits, although they were asked long "
                               "before; check that the connections to the agents are not slow");
@@ -522,7 +454,7 @@ static void checkpoint_compare(struct core *core)
     }
     for (uint32_t i = 1; i < checkpoint->mismatches && margin < CHECKPOINT_MARGIN_MAX; i++)
         margin *= 2;
-    checkpoint_hold(core, most + margin);
+    checkpoint_hold(core, most + margin, false);
 }
 
 /* Handles HOLDING: the agent keeps a commit for each of its members. */
@@ -539,11 +471,11 @@ void checkpoint_on_holding(struct core *core, struct core_host *host, const stru
     }
     for (size_t i = 0; i < said->kept.count; i++) {
         const struct msg_kept *kept = &said->kept.items[i];
-        const struct worker *worker =
-            kept->slot < host->slot_count ? host->slots[kept->slot].worker : NULL;
+        const struct core_slot *slot =
+            kept->slot < host->slot_count ? &host->slots[kept->slot] : NULL;
 
-        if (!worker || worker->rank >= checkpoint->kept.count ||
-            !round_has(&core->current, worker) || checkpoint->kept.items[worker->rank])
+        if (!slot || slot->trained_round != checkpoint->round ||
+            checkpoint->kept.items[slot->trained_rank])
             continue;
         if (COMMIT_ROUND_OF(kept->commit) != checkpoint->round || kept->commit < checkpoint->at) {
             authority_refuse(core, host, "it keeps a commit that it was not asked for");
@@ -551,12 +483,12 @@ void checkpoint_on_holding(struct core *core, struct core_host *host, const stru
                 core, tell_text(core, "%s keeps a commit that it was not asked for", host->name));
             return;
         }
-        checkpoint->kept.items[worker->rank] = kept->commit;
+        checkpoint->kept.items[slot->trained_rank] = kept->commit;
         checkpoint->missing--;
         checkpoint_await_answers(core); /* the commit has come, so all other members have it soon */
     }
     /* A member that has finished meanwhile would have no file in the checkpoint. */
-    if (!checkpoint->missing && !checkpoint_is_possible(core))
+    if (!checkpoint->missing && !checkpoint->standing && !checkpoint_all_train(core))
         checkpoint_give_up(core, "a member does not train any more");
     else if (!checkpoint->missing)
         checkpoint_compare(core);
@@ -679,15 +611,15 @@ void checkpoint_on_written(struct core *core, const struct event *event)
 void checkpoint_on_lost(struct core *core, struct core_host *host)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
+    const struct checkpoint_place *place;
     const struct checkpoint_part *part;
-    const struct worker *worker;
 
     if (core->job >= JOB_FINISHING)
         return; /* agents end when the job does */
-    for (size_t slot = 0;
-         checkpoint->state == CHECKPOINT_HOLDING && (worker = roster_next_on(host, &slot));)
-        if (worker->rank != RANK_NONE && round_has(&core->current, worker))
+    VEC_EACH (place, &checkpoint->places) {
+        if (checkpoint->state == CHECKPOINT_HOLDING && place->host == host)
             checkpoint_give_up(core, tell_text(core, "the agent of %s is gone", host->name));
+    }
     if (checkpoint->state != CHECKPOINT_SAVING)
         return;
     VEC_EACH (part, &checkpoint->parts)

@@ -21,15 +21,6 @@ void checkpoint_release(struct core *core);
  * round has ended before all members kept the same commit. */
 void checkpoint_look(struct core *core);
 
-/* Handles EVENT_WANT_CHECKPOINT: begins an attempt as soon as all members train. The asker gets
- * its answer at the end of that attempt, or at once if it does not wait. */
-void checkpoint_want(struct core *core, const struct event *event);
-
-/* A request by `who` to end the job: it ends when the present state is in a checkpoint, or cannot
- * be brought there. False: no checkpoint can be made, or this is the second request; the caller
- * ends the job. */
-bool checkpoint_last(struct core *core, const char *who);
-
 /* Handle HOLDING and SAVED of an agent, and EVENT_CHECKPOINT of the driver's own writer. */
 void checkpoint_on_holding(struct core *core, struct core_host *host, const struct msg *msg);
 void checkpoint_on_saved(struct core *core, struct core_host *host, const struct msg *msg);

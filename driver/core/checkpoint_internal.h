@@ -24,6 +24,12 @@ struct checkpoint_part {
     struct saved_file file; /* its name and checksums lie in core_checkpoint.memory */
 };
 
+/* The slot of a member; the member itself may have ended. */
+struct checkpoint_place {
+    struct core_host *host;
+    uint32_t slot;
+};
+
 /* An operator who waits for a checkpoint that begins now or later. */
 struct checkpoint_asker {
     uint64_t ask;
@@ -44,13 +50,20 @@ struct core_checkpoint {
     uint64_t number;     /* of the newest attempt: the term, and `attempts` */
     uint64_t round;      /* HOLDING: the round whose members keep a commit */
     uint64_t at;         /* HOLDING: the lowest commit that may be kept */
-    uint64_t commit;     /* the commit of the newest attempt; 0: not known yet */
-    int64_t since_us;    /* when the newest attempt began */
-    int64_t due_us;      /* when the next attempt begins; TIME_NEVER: not by itself */
+    bool only;           /* HOLDING: no other commit than `at` may be kept */
+    /* The attempt takes the commits that agents keep, because the members train no more. `stood`:
+     * the round whose last commit is in a checkpoint in this way; 0: none. */
+    bool standing;
+    uint64_t stood;
+    bool leaving;     /* all hosts with members are to leave */
+    uint64_t commit;  /* the commit of the newest attempt; 0: not known yet */
+    int64_t since_us; /* when the newest attempt began */
+    int64_t due_us;   /* when the next attempt begins; TIME_NEVER: not by itself */
     /* HOLDING: when all agents must have answered; TIME_NEVER: a commit that is still to come is
      * awaited. */
     int64_t answers_us;
     size_t missing; /* HOLDING: members without a commit. SAVING: files that are not saved */
+    struct VEC(struct checkpoint_place) places; /* of the members, by rank */
     struct VEC(uint64_t) kept; /* HOLDING: the commit of each member, by rank; 0: not known yet */
     struct VEC(struct checkpoint_part) parts;
     struct VEC(struct checkpoint_asker) askers;

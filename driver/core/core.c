@@ -11,6 +11,7 @@
 #include "driver/core/boot.h"
 #include "driver/core/change.h"
 #include "driver/core/checkpoint.h"
+#include "driver/core/checkpoint_ask.h"
 #include "driver/core/drain.h"
 #include "driver/core/finish.h"
 #include "driver/core/keys.h"

@@ -35,6 +35,10 @@ struct core_slot {
     uint32_t stuck;        /* number of failures in this slot since `stuck_since` */
     uint64_t stuck_since;  /* core_progress.commit at the first failure that `stuck` counts */
     uint32_t failed_boots; /* number of workers in a row that failed here before READY */
+    /* The newest round in which a worker of this slot has trained, and its rank there; 0: none.
+     * The agent keeps commits of that worker also after its end. Owner: round.c. */
+    uint64_t trained_round;
+    uint32_t trained_rank;
     /* the newest commit that the host's agent may keep for this slot; 0: no commit is known */
     uint64_t commit;
 };

@@ -432,6 +432,8 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
         return;
     worker->entered = true;
     worker->gave_up = 0;
+    worker->host->slots[worker->slot].trained_round = round->number;
+    worker->host->slots[worker->slot].trained_rank = worker->rank;
     waits_moved(worker);
     slot_note_commit(&worker->host->slots[worker->slot], round->commit);
     round->entered++;

@@ -54,12 +54,21 @@ void snapshot_hold(struct snapshot *snapshot, uint64_t from)
 {
     snapshot_hold_end(snapshot);
     snapshot->hold.from = from ? from : 1;
+    snapshot->hold.to = UINT64_MAX;
     atomic_store(&snapshot->header->hold_from, snapshot->hold.from);
     (void)snapshot_hold_commit(snapshot);
 }
 
-/* Looks for the commit that the worker has marked, or marks the newest commit. A mark on a commit
- * that is too old is from the time before this hold. */
+/* The worker is not asked to mark anything, because its next commits have other numbers. */
+void snapshot_hold_only(struct snapshot *snapshot, uint64_t commit)
+{
+    snapshot_hold_end(snapshot);
+    snapshot->hold.from = snapshot->hold.to = commit;
+    (void)snapshot_hold_commit(snapshot);
+}
+
+/* Looks for the commit that the worker has marked, or marks the newest one of those that are
+ * wanted. A mark on any other commit is from the time before this hold. */
 uint64_t snapshot_hold_commit(struct snapshot *snapshot)
 {
     struct header *header = snapshot->header;
@@ -67,14 +76,15 @@ uint64_t snapshot_hold_commit(struct snapshot *snapshot)
 
     for (int i = 0; i < HOLD_TRIES && hold->from && !hold->commit; i++) {
         uint32_t held = atomic_load(&header->held);
-        size_t buffer = held ? held - 1 : newest_buffer(snapshot);
+        size_t buffer = held ? held - 1 : newest_buffer_to(snapshot, hold->to);
         uint64_t commit = buffer < SNAPSHOT_BUFFERS ? commit_in(snapshot, buffer) : 0;
 
-        if (!held && (!commit || commit < hold->from))
+        if (!held && (!commit || commit < hold->from || commit > hold->to))
             break;
         if (!held && !atomic_compare_exchange_strong(&header->held, &held, (uint32_t)buffer + 1))
             continue; /* the worker has marked a commit meanwhile */
-        if (commit && commit >= hold->from && commit_in(snapshot, buffer) == commit) {
+        if (commit && commit >= hold->from && commit <= hold->to &&
+            commit_in(snapshot, buffer) == commit) {
             hold->commit = commit;
             hold->buffer = buffer;
         } else {

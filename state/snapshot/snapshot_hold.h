@@ -13,6 +13,9 @@
  * at its end. An earlier hold ends. */
 void snapshot_hold(struct snapshot *snapshot, uint64_t from);
 
+/* Holds this commit and no other, if it is there now. An earlier hold ends. */
+void snapshot_hold_only(struct snapshot *snapshot, uint64_t commit);
+
 /* Returns the number that the held commit had when the hold began; 0: there is none yet. */
 uint64_t snapshot_hold_commit(struct snapshot *snapshot);
 

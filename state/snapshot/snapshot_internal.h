@@ -52,6 +52,7 @@ _Static_assert(sizeof(struct header) <= SNAPSHOT_PAGE, "the header is one page")
 /* The commit that this process holds; only the thread that calls snapshot_hold uses the fields. */
 struct snapshot_hold {
     uint64_t from;   /* the lowest commit that is wanted; 0: no hold */
+    uint64_t to;     /* the highest commit that is wanted */
     uint64_t commit; /* the commit that is held; 0: none yet */
     size_t buffer;   /* where that commit is */
 };
@@ -76,15 +77,27 @@ static inline uint64_t commit_in(const struct snapshot *snapshot, size_t buffer)
     return atomic_load(&snapshot->header->commits[buffer]);
 }
 
-/* Returns the index of the buffer with the newest commit; 0 if there is no commit. */
-static inline size_t newest_buffer(const struct snapshot *snapshot)
+/* Returns the index of the buffer with the newest commit that is not above `to`; 0 if there is no
+ * such commit. */
+static inline size_t newest_buffer_to(const struct snapshot *snapshot, uint64_t to)
 {
+    uint64_t best = 0;
     size_t newest = 0;
 
-    for (size_t i = 1; i < SNAPSHOT_BUFFERS; i++)
-        if (commit_in(snapshot, i) > commit_in(snapshot, newest))
-            newest = i;
+    for (size_t i = 0; i < SNAPSHOT_BUFFERS; i++) {
+        uint64_t commit = commit_in(snapshot, i);
+
+        if (commit <= best || commit > to)
+            continue;
+        best = commit;
+        newest = i;
+    }
     return newest;
+}
+
+static inline size_t newest_buffer(const struct snapshot *snapshot)
+{
+    return newest_buffer_to(snapshot, UINT64_MAX);
 }
 
 /* snapshot_hold.c: the buffer has a new number: the agent holds it, if it waits for this commit. */

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# How a job with checkpoints ends, and what it writes on the way: a checkpoint that an operator asks for.
+# How a job with checkpoints ends, and what it writes on the way: a checkpoint that an operator asks for; the last
+# commit when a signal ends all processes at once; and commits while all hosts have notice to leave.
 #
 #     ending.sh ELASTIC TRAINER
 . "$(dirname "$0")/../shell/lib.sh"
@@ -41,3 +42,53 @@ ask stop >/dev/null
 await_driver
 nothing_left
 rm -rf "$kept"
+
+# ---- SIGTERM to all processes at once: the workers are dead before the driver can ask them
+
+# The lowest of the newest steps of all ranks: all ranks have its commit, or the one before.
+common_step() { awk '{ last[$2] = $3 } END { for (r in last) if (!n || last[r] < n) n = last[r]; print n }' "$made"; }
+
+# goes_on STEP: the same command again goes on after that step, or after the one before it.
+goes_on() {
+  new_job
+  begin
+  await_step $(($1 + 2))
+  first=$(awk '{ print $3 }' "$made" | sort -n | head -n 1)
+  if [ "$first" -lt "$1" ] || [ "$first" -gt $(($1 + 2)) ]; then
+    die "all ranks had made step $1, and the next job begins with $first"
+  fi
+}
+
+new_job
+begin
+await_step 30
+# shellcheck disable=SC2046
+kill -TERM $(marked) 2>/dev/null
+await_driver
+nothing_left
+[ "$code" = 143 ] || die "the driver ended with $code"
+step=$(common_step)
+goes_on "$step"
+
+# ---- notices to all hosts at once, and then they are gone
+
+step=$(common_step)
+for host in 127.0.0.1 127.0.0.2; do
+  find_agent $host
+  kill -TERM "$agent"
+done
+await "$err" 'all hosts with workers are to leave'
+await "$err" 'checkpoint .* is complete' 2 # the second one has what came after the notices
+# shellcheck disable=SC2046
+kill -KILL $(marked) 2>/dev/null
+await_driver
+for pid in $(marked); do kill -KILL "$pid" 2>/dev/null; done
+for pid in $(marked); do await_end "$pid"; done
+last=$(awk '$3 > last { last = $3 } END { print last }' "$made")
+new_job
+begin
+await_step $((last + 1))
+first=$(awk '{ print $3 }' "$made" | sort -n | head -n 1)
+[ "$first" -gt "$step" ] || die "the notices came after step $step, and the next job begins with $first"
+ask stop >/dev/null
+await_driver

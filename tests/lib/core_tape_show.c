@@ -177,6 +177,8 @@ static int show_hold(const struct msg *msg, struct buf *out)
     if (!rc && hold->at)
         rc = buf_printf(out, " at %" PRIu64 ".%" PRIu32, COMMIT_ROUND_OF(hold->at),
                         COMMIT_PLACE_OF(hold->at));
+    if (!rc && hold->only)
+        rc = buf_append_text(out, " only");
     return rc ? rc : show_ids(" slots ", &hold->slots, out);
 }
 

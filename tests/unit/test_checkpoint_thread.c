@@ -234,6 +234,17 @@ static void hold(struct test *t, uint64_t number, uint64_t at, size_t slots)
     CHECK_OK(t, checkpoint_thread_ask(scene.thread, &msg));
 }
 
+static void hold_only(struct test *t, uint64_t number, uint64_t at, size_t slots)
+{
+    static const uint64_t all[] = { 0, 1, 2 };
+    struct msg msg = { .type = MSG_HOLD, .round = ROUND };
+
+    msg.u.hold = (struct msg_hold){
+        .number = number, .at = at, .only = true, .slots = {all, slots}
+    };
+    CHECK_OK(t, checkpoint_thread_ask(scene.thread, &msg));
+}
+
 static struct msg_entry entry_of(size_t i)
 {
     const struct manifest_entry *entry = &scene.manifest.items[i];
@@ -444,6 +455,36 @@ TEST(a_worker_that_has_ended_makes_no_commit)
     checkpoint_thread_ended(scene.thread, 0);
     save(t, 3, COMMIT(2), 0, "part", 0, 3);
     await_saved(t, 4, 0, "");
+}
+
+/* One of the dead workers was a commit ahead: the commit before is kept for both. */
+TEST(dead_workers_keep_the_commit_that_both_have)
+{
+    train(t, 0);
+    train(t, 1);
+    for (uint64_t i = 1; i <= 3; i++)
+        commit(t, 0, COMMIT(i));
+    for (uint64_t i = 1; i <= 2; i++)
+        commit(t, 1, COMMIT(i));
+    for (uint32_t slot = 0; slot < 2; slot++) {
+        scene.runs[slot] = false;
+        checkpoint_thread_ended(scene.thread, slot);
+    }
+    hold_only(t, 1, COMMIT(2), 2);
+    await_held(t, 1, 1, COMMIT(2));
+    save(t, 1, COMMIT(2), 0, "part", 0, 3);
+    await_saved(t, 2, 0, "");
+    hold_only(t, 2, COMMIT(1), 2); /* written over long ago */
+    CHECK_CODE(t, await(t, 3)->u.holding.code, HVD_E_NOTFOUND);
+}
+
+/* A commit that is still to come is not awaited. */
+TEST(only_a_commit_that_is_there_is_kept)
+{
+    train(t, 0);
+    commit(t, 0, COMMIT(1));
+    hold_only(t, 1, COMMIT(2), 1);
+    CHECK_CODE(t, await(t, 1)->u.holding.code, HVD_E_NOTFOUND);
 }
 
 TEST_FLAGS(a_slot_without_state_has_nothing_to_hold, TEST_NO_TORTURE)

@@ -295,6 +295,104 @@ TAPE_CASE(a_job_that_is_stopped_in_a_recovery_does_not_wait_for_ever, JOB "wait 
                                                                           "wait 2s\n"
                                                                           "state stopping\n")
 
+/* ---- the members are dead, and their agents keep their commits ------------------------------- */
+
+#define SAVE_OLDER                                                                         \
+    "a < SAVE /c/commit-1.7/replicated-0001-of-0002.t1a2.safetensors of slot 0: w\n"       \
+    "    | b < SAVE /c/commit-1.7/replicated-0002-of-0002.t1a2.safetensors of slot 0: v\n" \
+    "    | a < SAVE /c/commit-1.7/rank-00000.t1a2.safetensors of slot 0: r\n"              \
+    "    | b < SAVE /c/commit-1.7/rank-00001.t1a2.safetensors of slot 0: r\n"
+
+#define SAVED_OLDER                                            \
+    "saved a replicated-0001-of-0002.t1a2.safetensors try=2\n" \
+    "saved a rank-00000.t1a2.safetensors try=2\n"              \
+    "saved b replicated-0002-of-0002.t1a2.safetensors try=2\n" \
+    "saved b rank-00001.t1a2.safetensors try=2\n"
+
+#define STOPPED                       \
+    "record OVER 2: stopped by me\n"  \
+    "    | a < STOP: stopped by me\n" \
+    "    | b < STOP: stopped by me\n"
+
+/* A signal ends all processes at once: one worker was a commit ahead. */
+TAPE_CASE(the_last_commit_of_all_dead_members_is_written,
+          JOB "exited 1 sig15\n"
+              "exited 2 sig15\n"
+              "stop me checkpoint=1 | " HOLD_1 "holding a kept=0:1.8\n"
+              "holding b kept=0:1.7 | a < HOLD try 2 at 1.7 only slots 0\n"
+              "    | b < HOLD try 2 at 1.7 only slots 0\n"
+              "holding a kept=0:1.7 try=2\n"
+              "holding b kept=0:1.7 try=2 | " SAVE_OLDER SAVED_OLDER "written 1.7 try=2 | " STOPPED)
+
+/* The stop comes first, and the workers die while they are asked. */
+TAPE_CASE(members_that_die_while_the_job_is_stopped_are_asked_again,
+          JOB "stop me checkpoint=1 | " HOLD_1 "holding a kept=0:1.8\n"
+              "exited 2 sig15\n"
+              "state recovering\n"
+              "holding b code=-9 text=ended |\n"
+              "holding a kept=0:1.8 try=2\n"
+              "holding b kept=0:1.7 try=2 | a < HOLD try 3 at 1.7 only slots 0\n"
+              "    | b < HOLD try 3 at 1.7 only slots 0\n")
+
+/* The commit that all have is in a checkpoint already: it is not written again. */
+TAPE_CASE(dead_members_without_a_newer_commit_are_not_written,
+          SAVING LAST_FILE "\n"
+                           "written 1.7\n"
+                           "exited 1 sig15\n"
+                           "exited 2 sig15\n"
+                           "stop me checkpoint=1\n"
+                           "holding a kept=0:1.8 try=2\n"
+                           "holding b kept=0:1.7 try=2 | a,b < RELEASE try 2\n"
+                           "    | " STOPPED)
+
+/* An agent has no such commit any more, or lies: the job ends with the checkpoint before. */
+TAPE_CASE(a_commit_that_is_not_kept_ends_the_job_without,
+          JOB "exited 1 sig15\n"
+              "exited 2 sig15\n"
+              "stop me checkpoint=1\n"
+              "holding a kept=0:1.8\n"
+              "holding b kept=0:1.7\n"
+              "holding a code=-6 text=gone try=2 | a,b < RELEASE try 2\n"
+              "    | " STOPPED)
+
+/* A member that never trained in this round keeps no commit of it. */
+TAPE_CASE(a_round_that_never_trained_is_not_written, JOB "exited 2 sig9\n"
+                                                         "recovering 1 held=1.7\n"
+                                                         "wait 10s\n"
+                                                         "exited 1 sig15\n"
+                                                         "stop me checkpoint=1 |\n"
+                                                         "wait 31s\n"
+                                                         "state stopping\n")
+
+/* ---- all hosts are to leave ------------------------------------------------------------------ */
+
+#define FILES_1                                          \
+    "saved a replicated-0001-of-0002.t1a1.safetensors\n" \
+    "saved a rank-00000.t1a1.safetensors\n"              \
+    "saved b replicated-0002-of-0002.t1a1.safetensors\n" \
+    "saved b rank-00001.t1a1.safetensors\n"
+
+/* The first notice alone is a drain as any other. Then the newest commit is written at once, and
+ * each later one, a second apart. */
+TAPE_CASE(all_hosts_give_notice, "config np=2 min_np=2 dir=/c every=10s\n" BEGIN "notice a 30s\n"
+                                 "notice b 30s | "
+                                 "record DRAIN b until 31s\n    | " HOLD_1 "holding a kept=0:1.7\n"
+                                 "holding b kept=0:1.7\n" FILES_1 "written 1.7\n"
+                                 "wait 1s | a < HOLD try 2 at 1.8 slots 0\n"
+                                 "    | b < HOLD try 2 at 1.8 slots 0\n"
+                                 "wait 20s |\n")
+
+/* The workers die before the machines do: what their agents keep is written once. */
+TAPE_CASE(workers_of_leaving_hosts_die,
+          JOB "notice a 30s\n"
+              "notice b 30s\n"
+              "exited 1 sig15\n"
+              "holding a kept=0:1.7 |\n"
+              "exited 2 sig15\n"
+              "holding a kept=0:1.7 try=2\n"
+              "holding b kept=0:1.7 try=2 | " SAVE_OLDER SAVED_OLDER "written 1.7 try=2 |\n"
+              "wait 5s |\n")
+
 /* ---- a job goes on from a checkpoint --------------------------------------------------------- */
 
 /* A new job begins with the checkpoint, and its rounds have higher numbers than those before. */

@@ -156,6 +156,27 @@ TEST(a_hold_awaits_the_first_commit_from_a_number)
     CHECK(t, holds(agent, 11));
 }
 
+/* The worker is dead, and another rank had not come as far: the commit before the newest is held.
+ */
+TEST(a_hold_of_one_commit_takes_no_other)
+{
+    for (uint64_t i = 1; i <= 5; i++)
+        write_commit(worker, i);
+    snapshot_hold_only(agent, 4);
+    CHECK(t, holds(agent, 4));
+    snapshot_hold_only(agent, 5);
+    CHECK(t, holds(agent, 5));
+    snapshot_hold_only(agent, 2); /* written over long ago */
+    CHECK_INT(t, snapshot_hold_commit(agent), ==, 0);
+    snapshot_hold_only(agent, 6); /* not there yet, and not awaited */
+    write_commit(worker, 6);
+    write_commit(worker, 7);
+    CHECK_INT(t, snapshot_hold_commit(agent), ==, 6);
+    write_commit(worker, 8);
+    CHECK(t, holds(agent, 6));
+    snapshot_hold_end(agent);
+}
+
 TEST(a_hold_of_the_newest_awaits_the_first_commit_of_all)
 {
     snapshot_hold(agent, 0);

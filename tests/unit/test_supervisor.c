@@ -75,12 +75,13 @@ static int agent_that_waits(void *arg)
     int number = 0;
 
     sigemptyset(&set);
+    sigaddset(&set, SUPERVISOR_PASSES_ON);
     sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, NULL);
     snprintf(text, sizeof(text), "agent %d\n", (int)getpid());
     say(kept->write_fd, text);
     sigwait(&set, &number);
-    return number == SIGTERM ? 21 : 22;
+    return number == SUPERVISOR_PASSES_ON ? 21 : number == SIGTERM ? 22 : 23;
 }
 
 static bool keep(struct kept *kept, struct test *t, int (*agent)(void *arg))
@@ -234,7 +235,7 @@ TEST_FLAGS(the_death_of_the_supervisor_ends_the_agent, TEST_NO_TORTURE)
     CHECK(t, !kill(kept.supervisor, SIGKILL));
     CHECK(t, waitpid(kept.supervisor, &status, 0) == kept.supervisor && WIFSIGNALED(status));
     CHECK(t, waitpid(kept.agent, &status, 0) == kept.agent);
-    CHECK(t, WIFEXITED(status) && WEXITSTATUS(status) == 21);
+    CHECK(t, WIFEXITED(status) && WEXITSTATUS(status) == 22);
 out:
     forget(&kept);
 }

@@ -55,12 +55,19 @@ void world_hold_look(struct world *world, struct world_agent *agent)
     for (size_t i = 0; i < hold->count; i++) {
         const struct world_kept *kept = &agent->kept[hold->slots[i]];
 
-        if (!hold->commits[i] && kept->count && kept->items[0].commit >= hold->at) {
-            hold->commits[i] = kept->items[0].commit;
-            hold->models[i] = kept->items[0].model;
+        for (size_t k = 0; !hold->commits[i] && k < (hold->only ? kept->count : 1); k++) {
+            if (!kept->count || kept->items[k].commit < hold->at ||
+                (hold->only && kept->items[k].commit != hold->at))
+                continue;
+            hold->commits[i] = kept->items[k].commit;
+            hold->models[i] = kept->items[k].model;
         }
         if (hold->commits[i])
             continue;
+        if (hold->only) {
+            hold_answer(world, agent, HVD_E_NOTFOUND, "the commit is not kept any more");
+            return;
+        }
         missing++;
         if (!host_worker(world, agent->host, hold->slots[i])) {
             hold_answer(world, agent, HVD_E_LOST, "the worker has ended before its commit");
@@ -78,7 +85,8 @@ void world_hold(struct world *world, struct world_agent *agent, const struct msg
     if (hold->number != msg->u.hold.number) {
         *hold = (struct world_hold){ .number = msg->u.hold.number,
                                      .round = msg->round,
-                                     .at = msg->u.hold.at };
+                                     .at = msg->u.hold.at,
+                                     .only = msg->u.hold.only };
         for (size_t i = 0; i < msg->u.hold.slots.count; i++) {
             ASSERT(msg->u.hold.slots.items[i] < WORLD_SLOTS_MAX && i < WORLD_SLOTS_MAX);
             hold->slots[hold->count++] = (uint32_t)msg->u.hold.slots.items[i];

@@ -17,6 +17,7 @@
 struct world_hold {
     uint64_t number; /* of the attempt; 0: none */
     uint64_t round, at;
+    bool only; /* no other commit than `at` */
     size_t count;
     uint32_t slots[WORLD_SLOTS_MAX];
     uint64_t commits[WORLD_SLOTS_MAX]; /* 0: the slot's commit has not come yet */

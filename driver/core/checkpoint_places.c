@@ -1,0 +1,71 @@
+/*
+ * checkpoint_places.c: finds the slots of the current round's members, dead or alive, for
+ * checkpoint.c. Invariant: a slot counts for the newest round in which its worker trained, so no
+ * commit of an older round is taken for one of this round.
+ */
+#include "driver/core/checkpoint_places.h"
+
+#include "base/panic.h"
+#include "driver/core/step.h"
+
+#include <string.h>
+
+bool checkpoint_find_places(struct core *core)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    size_t members = core->current.members.count, found = 0;
+
+    checkpoint->places.count = 0;
+    if (VEC_RESERVE(&checkpoint->places, members, LIMIT_WORKERS)) {
+        core_fail(core);
+        return false;
+    }
+    for (size_t i = 0; i < core->roster.hosts.count; i++) {
+        struct core_host *host = core->roster.hosts.items[i];
+
+        if (host->agent != AGENT_THERE || host->minor < CHECKPOINT_MINOR)
+            continue;
+        for (uint32_t slot = 0; slot < host->slot_count; slot++) {
+            const struct core_slot *place = &host->slots[slot];
+
+            if (place->trained_round != core->current.number || place->trained_rank >= members)
+                continue;
+            checkpoint->places.items[place->trained_rank] = (struct checkpoint_place){ host, slot };
+            found++;
+        }
+    }
+    if (!members || found != members)
+        return false;
+    checkpoint->places.count = members;
+    return true;
+}
+
+const struct core_host *checkpoint_silent_host(const struct core *core)
+{
+    const struct core_checkpoint *checkpoint = &core->checkpoint;
+    size_t rank = 0;
+
+    ASSERT(checkpoint->state == CHECKPOINT_HOLDING && checkpoint->missing);
+    while (checkpoint->kept.items[rank])
+        rank++;
+    return checkpoint->places.items[rank].host;
+}
+
+bool checkpoint_all_leave(const struct core *core)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < core->roster.hosts.count; i++) {
+        const struct core_host *host = core->roster.hosts.items[i];
+        bool leaves = !host->listed || (host->draining && host->drain_us != TIME_NEVER);
+
+        for (uint32_t slot = 0; slot < host->slot_count; slot++) {
+            if (host->slots[slot].trained_round != core->current.number)
+                continue;
+            if (!leaves)
+                return false;
+            any = true;
+        }
+    }
+    return any && core->current.number;
+}
