@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Iterator
+from typing import Optional
 
 from . import _error, _lib
 from ._session import session
@@ -49,6 +50,7 @@ class Sampler:
         if mode not in modes:
             raise ValueError(f"Sampler: there is no mode {mode!r}; pass 'global' or 'local'")
         self.samples = samples
+        self.batch = batch
         self._here = session()
         pointer = ctypes.c_void_p()
         make = _lib.lib.hvd_sampler_create
@@ -62,9 +64,30 @@ class Sampler:
         return int(_lib.lib.hvd_sampler_epoch(self.pointer))
 
     def __iter__(self) -> Iterator[Batch]:
-        while True:
-            batch = _lib.Batch()
-            self._here.enter()
-            if self._here.ask(_lib.lib.hvd_sampler_next, self.pointer, ctypes.byref(batch)) == _lib.EPOCH_END:
-                return
-            yield Batch(batch)
+        while (batch := self.take()) is not None:
+            yield batch
+
+    def take(self) -> Optional[Batch]:
+        """Returns the next batch, which counts as used from the next commit on. None: the epoch has ended."""
+        batch = _lib.Batch()
+        self._here.enter()
+        if self._here.ask(_lib.lib.hvd_sampler_next, self.pointer, ctypes.byref(batch)) == _lib.EPOCH_END:
+            return None
+        return Batch(batch)
+
+    def look(self, ahead: int) -> Optional[Batch]:
+        """Returns the batch that take() will return after ``ahead`` more, if the membership stays as it is.
+
+        Nothing counts as used, so a loader may fetch it. None: the epoch has no such batch.
+        """
+        if not _lib.has("hvd_sampler_at"):
+            raise _error.error_of(_lib.E_UNSUPPORTED, "this libhvd has no hvd_sampler_at; install a newer one")
+        self._here.enter()
+        room = (ctypes.c_uint64 * self.batch)()
+        batch = _lib.Batch()
+        code = _lib.lib.hvd_sampler_at(self.pointer, ahead, room, self.batch, ctypes.byref(batch))
+        if code == _lib.EPOCH_END:
+            return None
+        _error.check(code)
+        batch.samples = ctypes.cast(room, ctypes.POINTER(ctypes.c_uint64))
+        return Batch(batch)

@@ -13,10 +13,13 @@ Nothing here is compiled against PyTorch: tensors are handed to libhvd by their 
 
 from __future__ import annotations
 
+import torch.distributed
+
 from ._core import Pending
 from ._group import Group
 from ._names import Average, Max, Min, Product, Sum
 from .compression import Compression
+from .data import Sampler
 from .ops import (
     allgather,
     allgather_async,
@@ -36,6 +39,9 @@ from .ops import (
 from .optimizer import DistributedOptimizer
 from .state import State
 
+if torch.distributed.is_available():  # not so in each build of PyTorch
+    from . import backend  # noqa: F401 (registers the backend hvd)
+
 __all__ = [
     "Average",
     "Compression",
@@ -45,6 +51,7 @@ __all__ = [
     "Min",
     "Pending",
     "Product",
+    "Sampler",
     "State",
     "Sum",
     "allgather",

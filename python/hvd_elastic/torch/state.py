@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional
 
 import torch
+from torch.utils.data import DataLoader
 
 from .. import _calls, _error, _state
+from . import data as _data
 from . import rng as _rng
 from ._core import Tensor
 from .optimizer import _Distributed
@@ -362,6 +364,27 @@ class State(_state.State):
         """
         self._settle()
         super().commit()
+
+    def batches(self, loader: DataLoader[Any], commit_every: int = 1) -> Iterator[Any]:
+        """The batches that are left of the sampler's epoch, from a DataLoader over an `hvd_elastic.torch.Sampler`.
+
+        When the loop asks for the next batch, the last one is trained: after each `commit_every` of them, and at the
+        end of the epoch, it makes a commit. 0: the program itself commits. A batch that was fetched and not committed
+        comes again, so prefetching workers lose and repeat nothing.
+
+            while sampler.epoch < epochs:
+                for x, y in state.batches(loader): ...
+        """
+        sampler = _data.sampler_of(loader)
+        trained = 0
+        for batch in sampler.batches(loader):
+            yield batch
+            trained += 1
+            if commit_every and trained % commit_every == 0:
+                self.commit()
+        if commit_every and trained % commit_every:
+            self.commit()
+        sampler.end_epoch()
 
     def check(self) -> None:
         """Checks for news without a commit: raises HostsUpdated, Revoked, Left or Done when there is some."""
