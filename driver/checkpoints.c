@@ -84,12 +84,20 @@ int run_checkpoints_open(const struct driver_options *options, const struct job_
     int rc = 0;
 
     *own = (struct run_checkpoints){ .catalog = NULL };
-    if (!options->checkpoint_dir && !options->from_checkpoint)
+    if (!options->checkpoint_dir && !options->checkpoint_command && !options->from_checkpoint)
         return 0;
     snprintf(id, sizeof(id), "%s-%" PRIx64, facts->job, (uint64_t)facts->created_wall_us);
     if (options->checkpoint_dir) {
         rc = run_checkpoints_path("--checkpoint-dir", options->checkpoint_dir, cwd, own->dir, err);
         wish.where = core->checkpoint_dir = own->dir;
+    }
+    if (options->checkpoint_command) {
+        snprintf(own->dir, sizeof(own->dir), "command://%s", options->checkpoint_command);
+        wish.where = core->checkpoint_dir = own->dir;
+        if (strlen(options->checkpoint_command) > LIMIT_PATH_BYTES - 16)
+            rc = err_set(err, HVD_E_LIMIT,
+                         "--checkpoint-command: has more than %d bytes; shorten it",
+                         LIMIT_PATH_BYTES - 16);
     }
     if (!rc && options->from_checkpoint) {
         rc = run_checkpoints_path("--from-checkpoint", options->from_checkpoint, cwd, own->from,
@@ -102,7 +110,7 @@ int run_checkpoints_open(const struct driver_options *options, const struct job_
         rc = run_checkpoints_await(own->catalog, &result, err);
     if (rc)
         return rc;
-    if (result.code && (result.code != HVD_E_NOTFOUND || !options->checkpoint_dir))
+    if (result.code && (result.code != HVD_E_NOTFOUND || !wish.where))
         return err_set(err, result.code, "%s", result.text);
     if (result.code)
         return 0; /* a directory without a checkpoint: the training begins anew */

@@ -116,6 +116,10 @@ const struct opt driver_option_table[] = {
     ROW(checkpoint_dir, .name = "checkpoint-dir", .arg = "DIR|s3://BUCKET/PREFIX", .min = 1, .group = "Checkpoints",
         .help = "write commits to DIR, which all hosts and the driver share, or to s3://BUCKET/PREFIX, "
                 "beside the training; when no process has a newer commit, the job goes on from the newest one there"),
+    ROW(checkpoint_command, .name = "checkpoint-command", .arg = "PROGRAM", .min = 1,
+        .group = "Checkpoints",
+        .help = "in place of --checkpoint-dir: PROGRAM, with its words, puts, gets, lists and deletes "
+                "the files of checkpoints in a store of yours; it is on all hosts"),
     ROW(checkpoint_interval, .name = "checkpoint-interval", .arg = "TIME|Nc", .preset = "5m",
         .min = 1, .group = "Checkpoints",
         .help = "from one checkpoint to the next: a time, or \"100c\": each 100th commit"),

@@ -189,23 +189,24 @@ static int options_check_values(struct driver_options *options, struct hvd_err *
 {
     static const char name_chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                                      "0123456789_";
+    const char *const jobs[][2] = {
+        {"--job",      options->job    },
+        { "--resume",  options->resume },
+        { "--standby", options->standby}
+    };
     const struct opt_list *variables[] = { &options->env, &options->exports };
     struct etcd_store_config store;
     char quoted[TEXT_QUOTE_MAX];
     int rc = 0;
 
-    if (options->job)
-        rc = job_name_check(options->job, err);
-    if (rc)
-        return err_prefix(err, rc, "--job");
-    if (options->resume)
-        rc = job_name_check(options->resume, err);
-    if (rc)
-        return err_prefix(err, rc, "--resume");
-    if (options->standby)
-        rc = job_name_check(options->standby, err);
-    if (rc)
-        return err_prefix(err, rc, "--standby");
+    for (size_t i = 0; i < ARRAY_SIZE(jobs); i++)
+        if (jobs[i][1] && (rc = job_name_check(jobs[i][1], err)))
+            return err_prefix(err, rc, "%s", jobs[i][0]);
+    if (options->checkpoint_dir && options->checkpoint_command)
+        return err_set(err, HVD_E_INVAL,
+                       "%s: a job keeps its checkpoints in one place, and --checkpoint-dir names "
+                       "another; leave one of the two out",
+                       opt_place(&options->set, "--checkpoint-command"));
     if (options->standby && (options->resume || !options->store))
         return err_set(err, HVD_E_INVAL,
                        options->resume ? "--standby and --resume: leave one of the two out"

@@ -42,7 +42,7 @@ struct driver_options {
     int64_t stall_shutdown_us; /* TIME_NEVER: no worker is ended */
 
     /* NULL: not given. checkpoint_interval is a time, or a number of commits: "100c". */
-    char *checkpoint_dir, *checkpoint_interval, *from_checkpoint;
+    char *checkpoint_dir, *checkpoint_command, *checkpoint_interval, *from_checkpoint;
     uint64_t checkpoint_keep;
 
     struct opt_range cooldown;

@@ -5,11 +5,14 @@
 #include "state/remote/remote.h"
 
 #include "state/checkpoint/storage.h"
+#include "state/remote/command_storage.h"
 #include "state/remote/s3_storage.h"
 
 void remote_storage_add(void)
 {
     static const struct checkpoint_store_kind s3 = { S3_SCHEME, s3_storage_open };
+    static const struct checkpoint_store_kind command = { COMMAND_SCHEME, command_storage_open };
 
     checkpoint_store_add_kind(&s3);
+    checkpoint_store_add_kind(&command);
 }

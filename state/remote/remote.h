@@ -1,5 +1,5 @@
 /*
- * remote.h: checkpoints in stores that are not directories: S3.
+ * remote.h: checkpoints in stores that are not directories: S3, and programs of users.
  */
 #ifndef STATE_REMOTE_REMOTE_H
 #define STATE_REMOTE_REMOTE_H

@@ -2,30 +2,38 @@
 # The whole pool is lost at once: driver, agents and workers get SIGKILL at random moments, and the same command
 # line is started again. The training goes on from the newest complete checkpoint, and ends with the sums of a
 # training in peace. In the end a new job begins with the last checkpoint, with another number of workers. With "s3" the
-# checkpoints are in a bucket, whose server fails at random.
+# checkpoints are in a bucket, whose server fails at random; with "command" in the store of a program.
 # TIMES 100 is the campaign: the figures are printed.
 #
 #     pool_lost.sh ELASTIC TRAINER TIMES [SEED [s3]]
 . "$(dirname "$0")/../shell/lib.sh"
 . "$(dirname "$0")/../shell/train.sh"
-[ -z "${5:-}" ] || . "$(dirname "$0")/../shell/s3.sh"
+place=${5:-directory}
+[ "$place" != s3 ] || . "$(dirname "$0")/../shell/s3.sh"
 test_begin "$@"
 times=$3
 seed=${4:-$$}
 RANDOM=$seed
 say_line "seed $seed"
 kept=$folder/checkpoints
-if [ -n "${5:-}" ]; then
+keep=--checkpoint-dir
+if [ "$place" = s3 ]; then
   s3_start
   s3_fault "kind=500,503,html,reset,late,late500,truncate,error200&percent=10&seed=$seed"
   kept=s3://kept/some/prefix
+elif [ "$place" = command ]; then
+  mkdir "$folder/objects"
+  kept="$(realpath "$(dirname "$script")/../shell/store.sh") $folder/objects"
+  keep=--checkpoint-command
 fi
+at=$kept
+[ "$place" != command ] || at=command://$kept
 steps=$((400 * (times + 1)))
 
 begin() {
   final=$folder/$job.final
   made=$folder/$job.made
-  start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 --checkpoint-dir "$kept" --checkpoint-interval "$1" -- \
+  start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 $keep "$kept" --checkpoint-interval "$1" -- \
     "$trainer" --steps $steps --step-ms 2 --say "$say" --made "$made" --final "$final" --slow-until "$go"
 }
 
@@ -34,7 +42,7 @@ newest_complete() {
   if [ -d "$kept" ]; then
     find "$kept" -name COMPLETE -printf '%h\n' | sed 's/.*commit-//' | sort -t. -k1,1n -k2,2n | tail -n 1
   else
-    "$elastic" checkpoints "$kept" | sed -n 's/ .* complete$//p' | head -n 1
+    "$elastic" checkpoints "$at" | sed -n 's/ .* complete$//p' | head -n 1
   fi
 }
 
@@ -81,7 +89,7 @@ middle lost ' steps'
 await "$err" 'checkpoint .* is complete' $((times + 1))
 finish 0
 all_right $steps
-left=$("$elastic" checkpoints "$kept")
+left=$("$elastic" checkpoints "$at")
 [ "$(grep -c 'complete$' <<<"$left")" -le 3 ] || die "more than 3 checkpoints are kept: $left"
 say_line "$times times all processes were killed; the last checkpoint is $(newest_complete)"
 
@@ -91,17 +99,15 @@ first=$(awk '{ print $3 }' "$made" | sort -n | head -n 1)
 new_job
 final=$folder/$job.final
 made=$folder/$job.made
-start -np 6 -H 127.0.0.1:3,127.0.0.2:3 --from-checkpoint "$kept" -- \
+start -np 6 -H 127.0.0.1:3,127.0.0.2:3 --from-checkpoint "$at" -- \
   "$trainer" --steps $((steps + 10)) --step-ms 2 --say "$say" --made "$made" --final "$final"
 finish 0
 all_right $((steps + 10))
 first=$(awk '{ print $3 }' "$made" | sort -n | head -n 1)
 [ "$first" -gt 1 ] || die "the second job began anew"
 say_line "a job of six workers began with step $first"
-if [ -n "${5:-}" ]; then
-  say_line "the server of S3: $(s3_counts)"
-  exit 0
-fi
+[ "$place" != s3 ] || say_line "the server of S3: $(s3_counts)"
+[ "$place" = directory ] || exit 0
 
 # Two jobs and one directory: the second one is refused, with the name of the first.
 new_job

@@ -597,6 +597,15 @@ TEST(the_interval_of_checkpoints_is_a_time_or_a_number_of_commits)
     }
 }
 
+TEST(checkpoints_are_in_one_place)
+{
+    CHECK_OK(t, read_words("-np 1 --checkpoint-command /bin/store x"));
+    CHECK_TEXT(t, options.checkpoint_command, "/bin/store");
+    CHECK_CODE(t, read_words("-np 1 --checkpoint-dir d --checkpoint-command /bin/store x"),
+               HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "leave one of the two out");
+}
+
 TEST(refuses_a_store_that_cannot_be)
 {
     static const char *const refused[] = {

@@ -1,0 +1,475 @@
+/*
+ * command_storage.c: the objects of checkpoints through a program, which is run once for each
+ * operation: put, get, list, delete. Called through the table of
+ * state/checkpoint/storage_internal.h. Invariant: no run outlives its time limit, this process or
+ * the call that ends it: the whole process group of the program is killed then; and nothing that it
+ * prints is believed without a check.
+ */
+#include "state/remote/command_storage.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "base/vec.h"
+#include "os/clock.h"
+#include "os/process.h"
+#include "state/checkpoint/storage_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define COMMAND_LIMIT_US   (2 * TIME_MIN)
+#define COMMAND_A_SECOND   (64 * 1024) /* a run has a second more for so many bytes */
+#define COMMAND_WORDS      32
+#define COMMAND_LIST_MAX   ((size_t)16 * 1024 * 1024)
+#define COMMAND_WHY_MAX    200
+#define COMMAND_NOT_FOUND  3 /* the exit code for "there is no such object" */
+#define COMMAND_NUMBER_MAX 24
+
+struct command_storage {
+    struct checkpoint_store base;
+    int64_t limit_us;
+    char *words; /* the program and its first words, each with its NUL */
+    const char *argv[COMMAND_WORDS + 5];
+    size_t argc;
+};
+
+/* One run of the program. */
+struct command_run {
+    pid_t pid; /* 0: it does not run */
+    int watch; /* readable when the program has ended */
+    int in, out, err;
+    int64_t until_us;
+    char why[COMMAND_WHY_MAX]; /* the first line of its standard error */
+    size_t why_length;
+    bool why_whole;
+};
+
+struct command_object {
+    struct checkpoint_object base;
+    struct command_run run;
+};
+
+static struct command_storage *command_storage_of(struct checkpoint_store *storage)
+{
+    return CONTAINER_OF(storage, struct command_storage, base);
+}
+
+static void command_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* Ends a run, also one that goes on: its process group is killed. Returns the wait status. */
+static int command_end(struct command_run *run)
+{
+    int status = 0;
+
+    command_close(&run->in);
+    command_close(&run->out);
+    command_close(&run->err);
+    command_close(&run->watch);
+    if (run->pid > 0) {
+        kill(-run->pid, SIGKILL);
+        while (waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
+            ;
+    }
+    run->pid = 0;
+    return status;
+}
+
+/* Starts the program with an operation, a name, and two more words (may be NULL). */
+static int command_start(struct command_storage *storage, const char *operation, const char *name,
+                         const char *first, const char *second, uint64_t bytes,
+                         struct command_run *run, struct hvd_err *err)
+{
+    int in[2] = { -1, -1 }, out[2] = { -1, -1 }, errors[2] = { -1, -1 };
+    size_t argc = storage->argc;
+    struct process_spec spec = { .argv = storage->argv, .group = true, .dies_with_us = SIGKILL };
+    struct hvd_err why = { .text = "" };
+    int rc;
+
+    *run = (struct command_run){ .in = -1, .out = -1, .err = -1, .watch = -1 };
+    storage->argv[argc] = operation;
+    storage->argv[argc + 1] = name;
+    storage->argv[argc + 2] = first;
+    storage->argv[argc + 3] = first ? second : NULL;
+    /* A socket in place of a pipe, as a write to it raises no signal. */
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) || pipe2(out, O_CLOEXEC) ||
+        pipe2(errors, O_CLOEXEC)) {
+        rc = err_set(err, HVD_E_LIMIT,
+                     "%s: cannot be run: %s; raise the limit on open files (ulimit -n)",
+                     storage->base.where, strerror(errno));
+    } else {
+        spec.in = in[1];
+        spec.out = out[1];
+        spec.err = errors[1];
+        rc = process_spawn(&spec, &run->pid, &why);
+        if (rc) /* the program is missing, and not an object */
+            rc = err_set(err, rc == HVD_E_NOTFOUND ? HVD_E_INVAL : rc, "%s", why.text);
+    }
+    run->in = in[0];
+    run->out = out[0];
+    run->err = errors[0];
+    command_close(&in[1]);
+    command_close(&out[1]);
+    command_close(&errors[1]);
+    if (!rc && (run->watch = process_watch(run->pid)) < 0)
+        rc = err_set(err, HVD_E_LIMIT, "%s: cannot be watched: %s; raise ulimit -n",
+                     storage->base.where, strerror(errno));
+    run->until_us =
+        clock_now_us() + storage->limit_us + (int64_t)(bytes / COMMAND_A_SECOND) * TIME_S;
+    if (rc)
+        (void)command_end(run);
+    else
+        for (int i = 0; i < 3; i++)
+            (void)fcntl(i == 0 ? run->in : i == 1 ? run->out : run->err, F_SETFL, O_NONBLOCK);
+    return rc;
+}
+
+/* Moves bytes until all of `from` were sent, or, without `from`, until the program has ended. The
+ * output of the program is added to `out` (may be NULL). HVD_E_TIMEOUT; HVD_E_LIMIT: the program
+ * prints too much; HVD_E_IO: the program reads no more. */
+static int command_move(struct command_run *run, const char *from, size_t bytes, struct buf *out)
+{
+    bool sends = from != NULL;
+
+    while (!sends || bytes > 0) {
+        struct pollfd fds[] = {
+            {.fd = run->err,              .events = POLLIN },
+            { .fd = run->out,             .events = POLLIN },
+            { .fd = run->watch,           .events = POLLIN },
+            { .fd = sends ? run->in : -1, .events = POLLOUT}
+        };
+        int64_t left_us = run->until_us - clock_now_us();
+        char printed[16384];
+        ssize_t got = 0;
+
+        if (left_us <= 0)
+            return HVD_E_TIMEOUT;
+        if (poll(fds, ARRAY_SIZE(fds), left_us > TIME_S ? 1000 : (int)(left_us / TIME_MS) + 1) < 0)
+            continue;
+        if (fds[0].revents) { /* the first line that it prints there is the reason of a failure */
+            got = read(run->err, printed, sizeof(printed));
+            if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+                command_close(&run->err);
+            for (ssize_t i = 0; i < got && !run->why_whole; i++) {
+                run->why_whole = printed[i] == '\n' || run->why_length == COMMAND_WHY_MAX - 1;
+                if (!run->why_whole)
+                    run->why[run->why_length++] =
+                        (unsigned char)printed[i] < ' ' ? ' ' : printed[i];
+            }
+            got = 0;
+        }
+        if (fds[1].revents) {
+            got = read(run->out, printed, sizeof(printed));
+            if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+                command_close(&run->out);
+            if (got > 0 && out && buf_append(out, printed, (size_t)got))
+                return HVD_E_LIMIT;
+        }
+        if (fds[2].revents && !fds[0].revents && got <= 0)
+            return from ? HVD_E_IO : 0;
+        if (fds[3].revents) {
+            got = send(run->in, from, bytes, MSG_NOSIGNAL);
+            if (got < 0 && errno != EAGAIN && errno != EINTR)
+                sends = false; /* the reason follows when it ends */
+            from += got > 0 ? got : 0;
+            bytes -= got > 0 ? (size_t)got : 0;
+        }
+    }
+    return 0;
+}
+
+/* Ends the run, and judges how it has ended. `rc` is that of command_move. */
+static int command_judge(const struct checkpoint_store *storage, const char *doing,
+                         const char *name, struct command_run *run, int rc, struct hvd_err *err)
+{
+    int status = command_end(run);
+    char how[64];
+
+    if (!rc && WIFEXITED(status) && !WEXITSTATUS(status))
+        return 0;
+    if (rc == HVD_E_TIMEOUT)
+        snprintf(how, sizeof(how), "not done in time, and killed");
+    else if (rc == HVD_E_LIMIT)
+        snprintf(how, sizeof(how), "more output than was asked for");
+    else if (WIFEXITED(status))
+        snprintf(how, sizeof(how), "exit code %d", WEXITSTATUS(status));
+    else
+        snprintf(how, sizeof(how), "ended by signal %d", WTERMSIG(status));
+    if (rc != HVD_E_TIMEOUT && rc != HVD_E_LIMIT)
+        rc = WIFEXITED(status) && WEXITSTATUS(status) == COMMAND_NOT_FOUND ? HVD_E_NOTFOUND
+                                                                           : HVD_E_IO;
+    return err_set(err, rc, "%.200s: %s %s: %s%s%s; look at the program of --checkpoint-command",
+                   storage->where, doing, name, how, run->why_length ? ": " : "", run->why);
+}
+
+/* Runs the program for an operation that only prints. */
+static int command_ask(struct checkpoint_store *base, const char *operation, const char *name,
+                       const char *first, const char *second, struct buf *out, struct hvd_err *err)
+{
+    struct command_run run;
+    int rc = command_start(command_storage_of(base), operation, name, first, second,
+                           out && first ? out->max : 0, &run, err);
+
+    if (rc)
+        return rc;
+    command_close(&run.in);
+    rc = command_move(&run, NULL, 0, out);
+    return command_judge(base, operation, name, &run, rc, err);
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static void command_storage_close(struct checkpoint_store *base)
+{
+    struct command_storage *storage = command_storage_of(base);
+
+    mem_free(storage->words);
+    mem_free(storage->base.where);
+    mem_free(storage);
+}
+
+static int command_storage_create(struct checkpoint_store *base, const char *name, uint64_t bytes,
+                                  struct checkpoint_object **ret_object, struct hvd_err *err)
+{
+    struct command_object *object = mem_zalloc(sizeof(*object));
+    char number[COMMAND_NUMBER_MAX];
+    int rc;
+
+    if (!object)
+        return err_set(err, HVD_E_NOMEM, "%.200s: %s", base->where, err_text(HVD_E_NOMEM));
+    snprintf(number, sizeof(number), "%" PRIu64, bytes);
+    rc = command_start(command_storage_of(base), "put", name, number, NULL, bytes, &object->run,
+                       err);
+    if (rc)
+        mem_free(object);
+    else
+        *ret_object = &object->base;
+    return rc;
+}
+
+static int command_storage_write(struct checkpoint_object *base, const void *at, size_t bytes,
+                                 struct hvd_err *err)
+{
+    struct command_object *object = CONTAINER_OF(base, struct command_object, base);
+    int rc = bytes ? command_move(&object->run, at, bytes, NULL) : 0;
+
+    return rc ? command_judge(base->storage, "put", base->name, &object->run, rc, err) : 0;
+}
+
+static void command_storage_abandon(struct checkpoint_object *base)
+{
+    struct command_object *object = CONTAINER_OF(base, struct command_object, base);
+
+    (void)command_end(&object->run);
+    mem_free(object);
+}
+
+static int command_storage_finish(struct checkpoint_object *base, struct hvd_err *err)
+{
+    struct command_object *object = CONTAINER_OF(base, struct command_object, base);
+    int rc;
+
+    command_close(&object->run.in);
+    rc = command_move(&object->run, NULL, 0, NULL);
+    rc = command_judge(base->storage, "put", base->name, &object->run, rc, err);
+    command_storage_abandon(base);
+    return rc;
+}
+
+/* A line of a list: the bytes of an object, a blank, and its name. */
+struct command_names VEC(char *);
+
+static int command_list(struct checkpoint_store *base, const char *prefix, struct buf *out,
+                        struct hvd_err *err)
+{
+    buf_init(out, COMMAND_LIST_MAX);
+    return command_ask(base, "list", prefix, NULL, NULL, out, err);
+}
+
+/* Cuts the next line off the list. Lines that are none, and names without the prefix, are passed
+ * over. */
+static bool command_next_line(struct span *rest, const char *prefix, uint64_t *ret_bytes,
+                              struct span *ret_name)
+{
+    struct span line, number;
+
+    while (span_next(rest, '\n', &line))
+        if (span_next(&line, ' ', &number) && line.at &&
+            !text_parse_u64(number, 0, INT64_MAX, "", ret_bytes, NULL) &&
+            line.length >= strlen(prefix) && line.length <= LIMIT_CHECKPOINT_NAME_BYTES &&
+            !memcmp(line.at, prefix, strlen(prefix)) && text_is_clean(line.at, line.length)) {
+            *ret_name = line;
+            return true;
+        }
+    return false;
+}
+
+static int command_storage_size(struct checkpoint_store *base, const char *name,
+                                uint64_t *ret_bytes, struct hvd_err *err)
+{
+    struct span rest, found;
+    struct buf out;
+    bool there = false;
+    int rc = command_list(base, name, &out, err);
+
+    rest = (struct span){ buf_text(&out), out.length };
+    while (!rc && !there && command_next_line(&rest, name, ret_bytes, &found))
+        there = span_is(found, name);
+    buf_release(&out);
+    if (!rc && !there)
+        rc = err_set(err, HVD_E_NOTFOUND, "%.200s/%s: there is no such object", base->where, name);
+    return rc;
+}
+
+static int command_storage_read(struct checkpoint_store *base, const char *name, uint64_t offset,
+                                void *at, size_t bytes, struct hvd_err *err)
+{
+    char from[COMMAND_NUMBER_MAX], length[COMMAND_NUMBER_MAX];
+    struct buf out;
+    int rc;
+
+    if (!bytes)
+        return 0;
+    snprintf(from, sizeof(from), "%" PRIu64, offset);
+    snprintf(length, sizeof(length), "%zu", bytes);
+    buf_init(&out, bytes);
+    rc = command_ask(base, "get", name, from, length, &out, err);
+    if (!rc && out.length < bytes)
+        rc = err_set(err, HVD_E_CORRUPT,
+                     "%.200s/%s: ends at byte %" PRIu64 ", %zu bytes too early; use another "
+                     "checkpoint",
+                     base->where, name, offset + out.length, bytes - out.length);
+    if (!rc)
+        memcpy(at, out.data, bytes);
+    buf_release(&out);
+    return rc;
+}
+
+/* Visits each name below the folder once: the list has full names, in any order. */
+static int command_storage_list(struct checkpoint_store *base, const char *folder,
+                                checkpoint_store_visit_fn *visit, void *arg, struct hvd_err *err)
+{
+    char prefix[LIMIT_CHECKPOINT_NAME_BYTES + 2], one[LIMIT_CHECKPOINT_NAME_BYTES + 1];
+    struct command_names seen = { .count = 0 };
+    struct span rest, name;
+    struct buf out;
+    uint64_t bytes;
+    int rc;
+
+    snprintf(prefix, sizeof(prefix), "%s%s", folder, *folder ? "/" : "");
+    rc = command_list(base, prefix, &out, err);
+    rest = (struct span){ buf_text(&out), out.length };
+    while (!rc && command_next_line(&rest, prefix, &bytes, &name)) {
+        size_t skip = strlen(prefix), i = 0;
+
+        snprintf(one, sizeof(one), "%.*s", (int)(name.length - skip), name.at + skip);
+        one[strcspn(one, "/")] = '\0';
+        /* The names of a folder follow each other mostly, so the last ones are looked at first. */
+        while (i < seen.count && strcmp(seen.items[seen.count - 1 - i], one) != 0)
+            i++;
+        if (!*one || i < seen.count)
+            continue;
+        rc = VEC_RESERVE(&seen, 1, LIMIT_CHECKPOINTS + LIMIT_CHECKPOINT_FILES);
+        if (!rc && !(seen.items[seen.count] = mem_strdup(one)))
+            rc = HVD_E_NOMEM;
+        seen.count += rc == 0;
+        rc = rc ? err_set(err, rc, "%.200s: cannot be listed: %s", base->where, err_text(rc))
+                : visit(arg, one);
+    }
+    for (size_t i = 0; i < seen.count; i++)
+        mem_free(seen.items[i]);
+    VEC_RELEASE(&seen);
+    buf_release(&out);
+    return rc;
+}
+
+static int command_storage_remove(struct checkpoint_store *base, const char *name,
+                                  struct hvd_err *err)
+{
+    char prefix[LIMIT_CHECKPOINT_NAME_BYTES + 2], one[LIMIT_CHECKPOINT_NAME_BYTES + 1];
+    struct span rest, found;
+    struct buf out;
+    uint64_t bytes;
+    int rc;
+
+    snprintf(prefix, sizeof(prefix), "%s/", name);
+    rc = command_list(base, name, &out, err);
+    rest = (struct span){ buf_text(&out), out.length };
+    while (!rc && command_next_line(&rest, name, &bytes, &found)) {
+        if (!span_is(found, name) && strncmp(found.at, prefix, strlen(prefix)) != 0)
+            continue;
+        snprintf(one, sizeof(one), "%.*s", (int)found.length, found.at);
+        rc = command_ask(base, "delete", one, NULL, NULL, NULL, err);
+        if (rc == HVD_E_NOTFOUND)
+            rc = 0;
+    }
+    buf_release(&out);
+    return rc;
+}
+
+static const struct checkpoint_store_ops command_ops = {
+    command_storage_close,  command_storage_create,  command_storage_write,
+    command_storage_finish, command_storage_abandon, command_storage_size,
+    command_storage_read,   command_storage_list,    command_storage_remove
+};
+
+int command_storage_open_with(const char *where, bool make, int64_t limit_us,
+                              struct checkpoint_store **ret_store, struct hvd_err *err)
+{
+    struct command_storage *storage = mem_zalloc(sizeof(*storage));
+    struct buf out;
+    int rc = 0;
+
+    if (!storage)
+        return err_set(err, HVD_E_NOMEM, "%.200s: %s", where, err_text(HVD_E_NOMEM));
+    storage->base.ops = &command_ops;
+    storage->base.directory = -1;
+    storage->base.where = mem_strdup(where);
+    storage->words = mem_strdup(where + strlen(COMMAND_SCHEME));
+    storage->limit_us = limit_us;
+    if (!storage->base.where || !storage->words)
+        rc = err_set(err, HVD_E_NOMEM, "%.200s: %s", where, err_text(HVD_E_NOMEM));
+    for (char *next = storage->words; next && *next && storage->argc < COMMAND_WORDS;) {
+        next += strspn(next, " ");
+        if (*next)
+            storage->argv[storage->argc++] = next;
+        next += strcspn(next, " ");
+        if (*next)
+            *next++ = '\0';
+    }
+    if (!rc && (!storage->argc || *storage->argv[0] != '/'))
+        rc =
+            err_set(err, HVD_E_INVAL,
+                    "%.200s: hosts have different working directories; write the whole path of the "
+                    "program, from the root",
+                    where);
+    if (!rc && make) {
+        rc = command_list(&storage->base, "commit-", &out, err);
+        buf_release(&out);
+    }
+    if (rc)
+        command_storage_close(&storage->base);
+    else
+        *ret_store = &storage->base;
+    return rc;
+}
+
+int command_storage_open(const char *where, bool make, struct checkpoint_store **ret_store,
+                         struct hvd_err *err)
+{
+    return command_storage_open_with(where, make, COMMAND_LIMIT_US, ret_store, err);
+}

@@ -1,0 +1,21 @@
+/*
+ * command_storage.h: checkpoints in any other store, through a program of the user's
+ * (--checkpoint-command). docs/checkpoints.md, "A program of your own", is the contract.
+ */
+#ifndef STATE_REMOTE_COMMAND_STORAGE_H
+#define STATE_REMOTE_COMMAND_STORAGE_H
+
+#include "state/checkpoint/storage.h"
+
+#define COMMAND_SCHEME "command://"
+
+/* Opens "command:///opt/store WORD...". make: the program is asked for a list, to see that it
+ * works. */
+int command_storage_open(const char *where, bool make, struct checkpoint_store **ret_store,
+                         struct hvd_err *err) MUST_CHECK;
+
+/* The same with another time limit for one run of the program, for tests. */
+int command_storage_open_with(const char *where, bool make, int64_t limit_us,
+                              struct checkpoint_store **ret_store, struct hvd_err *err) MUST_CHECK;
+
+#endif
