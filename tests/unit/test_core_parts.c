@@ -174,6 +174,7 @@ TEST(records_are_described)
         "OVER code=0: why",
         "STUCK host=a slot=5 failures=-6 job=0 commit=0.0",
         "KEY host=a epoch=-6 code=0",
+        "BASE incarnation=3 round=4 previous=1 commit=0.0 rounds=0 epoch=-6 joined=0",
         "? incarnation=3 round=4",
     };
     char line[JOURNAL_LINE_MAX];

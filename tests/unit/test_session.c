@@ -18,7 +18,7 @@ TAPE_CASE(trains_to_the_end, TAPE_ACTIVE "state active |\n"
 
 TAPE_CASE(says_once_that_it_entered, TAPE_ACTIVE "stepped | send ENTERED round=1 commit=1\n"
                                                  "stepped | ! a repetition\n"
-                                                 "revoke 1 | watch yes; cancel 1\n"
+                                                 "revoke 1 | cancel 1; watch yes\n"
                                                  "stepped | ! late\n")
 
 TAPE_CASE(fails_in_train,
@@ -51,16 +51,16 @@ TAPE_CASE(dismissed_before_it_runs, "done |\n"
 TAPE_CASE(dismissed_while_ready, "run  | send READY manifest=5\n"
                                  "done | return DONE\n"
                                  "run  | return DONE\n")
-TAPE_CASE(dismissed_while_entering, TAPE_ENTERING "done   | watch yes; cancel 1\n"
+TAPE_CASE(dismissed_while_entering, TAPE_ENTERING "done   | cancel 1; watch yes\n"
                                                   "synced E_REVOKED | return DONE\n")
-TAPE_CASE(dismissed_while_training, TAPE_ACTIVE "done     | watch yes; cancel 1\n"
+TAPE_CASE(dismissed_while_training, TAPE_ACTIVE "done     | cancel 1; watch yes\n"
                                                 "check 3  | answer DONE\n"
                                                 "returned DONE | return DONE\n")
 TAPE_CASE(dismissed_but_it_reached_the_end,
-          TAPE_ACTIVE "done | watch yes; cancel 1\n"
+          TAPE_ACTIVE "done | cancel 1; watch yes\n"
                       "returned | send FINISHED round=1; return OK\n"
                       "state finished |\n")
-TAPE_CASE(dismissed_and_its_train_fails, TAPE_ACTIVE "done | watch yes; cancel 1\n"
+TAPE_CASE(dismissed_and_its_train_fails, TAPE_ACTIVE "done | cancel 1; watch yes\n"
                                                      "returned 42 | return DONE\n"
                                                      "closed |\n"
                                                      "state dismissed |\n")
@@ -77,14 +77,14 @@ TAPE_CASE(lost_before_it_runs, "closed |\n"
                                "round 1 7 | ! the agent is gone\n"
                                "run    | return E_LOST\n"
                                "timer  |\n")
-TAPE_CASE(lost_while_training, TAPE_ACTIVE "bye |  watch yes; cancel 1\n"
+TAPE_CASE(lost_while_training, TAPE_ACTIVE "bye |  cancel 1; watch yes\n"
                                            "closed |\n"
                                            "check 3 | answer E_LOST\n"
                                            "returned 5 | return E_LOST\n")
-TAPE_CASE(lost_while_entering, TAPE_ENTERING "closed |  watch yes; cancel 1\n"
+TAPE_CASE(lost_while_entering, TAPE_ENTERING "closed |  cancel 1; watch yes\n"
                                              "synced |\n"
                                              "returned E_REVOKED | return E_LOST\n")
-TAPE_CASE(lost_while_restoring, TAPE_ACTIVE "revoke 1 |  watch yes; cancel 1\n"
+TAPE_CASE(lost_while_restoring, TAPE_ACTIVE "revoke 1 |  cancel 1; watch yes\n"
                                             "returned E_REVOKED | restore\n"
                                             "closed |\n"
                                             "settled | return E_LOST\n")
@@ -97,7 +97,7 @@ TAPE_CASE(lost_while_it_leaves, TAPE_ACTIVE "switch 1 2 0 | watch yes\n"
                                             "check 1  | answer LEFT\n"
                                             "returned E_REVOKED | return LEFT\n"
                                             "state left |\n")
-TAPE_CASE(lost_while_dismissed_in_do_enter, TAPE_ENTERING "done | watch yes; cancel 1\n"
+TAPE_CASE(lost_while_dismissed_in_do_enter, TAPE_ENTERING "done | cancel 1; watch yes\n"
                                                           "closed | cancel 1\n"
                                                           "synced E_IO | return DONE\n")
 
@@ -106,7 +106,7 @@ TAPE_CASE(lost_while_dismissed_in_do_enter, TAPE_ENTERING "done | watch yes; can
 TAPE_CASE(remarks_while_training,
           TAPE_ACTIVE "remark | send REMARK round=1 text=\"through the host\"\n"
                       "remark | send REMARK round=1 text=\"through the host\"\n"
-                      "revoke 1 | watch yes; cancel 1\n"
+                      "revoke 1 | cancel 1; watch yes\n"
                       "remark |\n"
                       "closed |\n"
                       "remark |\n")
@@ -122,7 +122,7 @@ TAPE_CASE(unusable_before_it_runs, "unusable | send UNUSABLE text=\"it does not 
                                    "run    | return E_LOST\n"
                                    "timer  |\n")
 TAPE_CASE(unusable_while_training, TAPE_ACTIVE
-          "unusable why | send UNUSABLE text=\"its device is stuck\"; watch yes; cancel 1\n"
+          "unusable why | send UNUSABLE text=\"its device is stuck\"; cancel 1; watch yes\n"
           "state lost |\n"
           "unusable why |\n"
           "revoke 1 | ! the agent is gone\n"
@@ -140,7 +140,7 @@ TAPE_CASE(unusable_while_a_check_waits,
                       "at 60   |\n"
                       "timer   |\n")
 TAPE_CASE(unusable_when_its_round_is_dead,
-          TAPE_ACTIVE "revoke 1 |  watch yes; cancel 1\n"
+          TAPE_ACTIVE "revoke 1 |  cancel 1; watch yes\n"
                       "unusable why | send UNUSABLE text=\"its device is stuck\"\n"
                       "round 2 7 | ! the agent is gone\n"
                       "returned E_REVOKED | return E_LOST\n")
@@ -151,7 +151,7 @@ TAPE_CASE(unusable_after_it_finished,
 TAPE_CASE(unusable_after_it_left, "drain | send LEFT\n"
                                   "unusable why | send UNUSABLE text=\"its device is stuck\"\n"
                                   "state left |\n")
-TAPE_CASE(unusable_when_its_agent_is_gone, TAPE_ACTIVE "closed | watch yes; cancel 1\n"
+TAPE_CASE(unusable_when_its_agent_is_gone, TAPE_ACTIVE "closed | cancel 1; watch yes\n"
                                                        "unusable why |\n"
                                                        "state lost |\n")
 
@@ -218,7 +218,7 @@ out:
 TAPE_CASE(passes_on_what_is_stuck,
           "stuck | ! not in a round\n" TAPE_ACTIVE
           "stuck | send STALLED round=1 waited=1s operation=\"allreduce\"\n"
-          "revoke 1 | watch yes; cancel 1\n"
+          "revoke 1 | cancel 1; watch yes\n"
           "stuck | ! not in a round\n")
 
 TEST(no_beats_and_no_warnings)

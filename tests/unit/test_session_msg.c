@@ -20,29 +20,29 @@ static struct tape tape;
 #define SWITCHED                  \
     NEXT_CHECK "switch 1 2 5 |\n" \
                "check 5 | commit 2:0; answer HOSTS_UPDATED\n"
-#define REVOKED   TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
+#define REVOKED   TAPE_ACTIVE "revoke 1 | cancel 1; watch yes\n"
 #define RESTORING REVOKED "returned E_REVOKED | restore\n"
 #define RECOVERED RESTORING "settled 4 | send RECOVERING round=1 with 4\n"
 #define THERE     "round 2 7,8 | ! waits for the loop\n"
 
 #define WHILE_ENTERING                                      \
-    "round 2 7,8 | watch yes; cancel 1 => revoked\n"        \
-    "round 2 8,9 | watch yes; cancel 1 => left\n"           \
-    "round 3 7 RECOVERY | watch yes; cancel 2 => revoked\n" \
-    "round 3 8 RECOVERY | watch yes; cancel 1 => left\n"    \
+    "round 2 7,8 | cancel 1; watch yes => revoked\n"        \
+    "round 2 8,9 | cancel 1; watch yes => left\n"           \
+    "round 3 7 RECOVERY | cancel 2; watch yes => revoked\n" \
+    "round 3 8 RECOVERY | cancel 1; watch yes => left\n"    \
     "prepare 2 7,8 | prepare 2\n"                           \
     "prepare 3 7 | prepare 3\n"                             \
     "pending 1 2 | watch yes\n"                             \
     "pending 1 3 | watch yes\n"                             \
     "switch 1 2 5 | watch yes\n"                            \
     "abandon 1 2 | \n"                                      \
-    "revoke 1 | watch yes; cancel 1 => revoked\n"           \
-    "revoke 2 | watch yes; cancel 2 => revoked\n"           \
+    "revoke 1 | cancel 1; watch yes => revoked\n"           \
+    "revoke 2 | cancel 2; watch yes => revoked\n"           \
     "hosts 1 | \n"                                          \
     "drain | ! news only; a switch will follow\n"           \
-    "done | watch yes; cancel 1 => dismissed\n"             \
+    "done | cancel 1; watch yes => dismissed\n"             \
     "beat 3 | \n"                                           \
-    "bye | watch yes; cancel 1 => lost\n"
+    "bye | cancel 1; watch yes => lost\n"
 
 #define SWITCHED_IN_TRAIN_DOES                              \
     "round 2 7,8 | \n"                                      \
@@ -277,7 +277,7 @@ static const struct situation {
       "beat 3 | \n"
       "bye | cancel 1; abandon 2; return E_LOST => lost\n"                                                                             },
     { "switched, restoring",               SWITCHED "returned E_REVOKED | restore\n",                   SWITCHED_IN_TRAIN_DOES         },
-    { "revoked, entering",                 TAPE_ENTERING "revoke 1 | watch yes; cancel 1\n",            WHILE_REVOKED                  },
+    { "revoked, entering",                 TAPE_ENTERING "revoke 1 | cancel 1; watch yes\n",            WHILE_REVOKED                  },
     { "revoked, in train",                 REVOKED,                                                     WHILE_REVOKED                  },
     { "revoked, restoring",                RESTORING,                                                   WHILE_REVOKED                  },
     { "revoked, drained",                  RESTORING "drain | ! leaves once it is restored\n",
@@ -358,9 +358,9 @@ static const struct situation {
               "check 6 | commit 3:0; answer LEFT; abandon 2\n",                                         WHEN_OVER_IN_TRAIN             },
     { "left",                              READY "drain | send LEFT; return LEFT\n",                    WHEN_OVER                      },
     { "finished",                          TAPE_ACTIVE "returned | send FINISHED round=1; return OK\n", WHEN_OVER                      },
-    { "dismissed, in train",               TAPE_ACTIVE "done | watch yes; cancel 1\n",                  WHEN_OVER_IN_TRAIN             },
+    { "dismissed, in train",               TAPE_ACTIVE "done | cancel 1; watch yes\n",                  WHEN_OVER_IN_TRAIN             },
     { "dismissed",                         READY "done | return DONE\n",                                WHEN_OVER                      },
-    { "lost",                              TAPE_ACTIVE "closed | watch yes; cancel 1\n",
+    { "lost",                              TAPE_ACTIVE "closed | cancel 1; watch yes\n",
      "round 2 7,8 | ! the agent is gone\n"
       "round 2 8,9 | ! the agent is gone\n"
       "round 3 7 RECOVERY | ! the agent is gone\n"
@@ -574,7 +574,7 @@ TEST(a_new_driver_is_obeyed)
                            "drain | ! malformed\n");
     CHECK_PLAY(t, &tape,
                "for 8 |\nterm 9 |\ndone | ! for another worker\n"
-               "for 7 |\nterm 3 |\nhosts 1 |\ndone | watch yes; cancel 1\n");
+               "for 7 |\nterm 3 |\nhosts 1 |\ndone | cancel 1; watch yes\n");
 out:
     tape_release(&tape);
 }

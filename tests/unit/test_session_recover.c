@@ -8,7 +8,7 @@ static struct tape tape;
 
 #define RECOVERED                          \
     TAPE_ACTIVE                            \
-    "revoke 1     | watch yes; cancel 1\n" \
+    "revoke 1     | cancel 1; watch yes\n" \
     "returned E_REVOKED | restore\n"       \
     "settled 4,5  | send RECOVERING round=1 with 4,5\n"
 
@@ -18,7 +18,7 @@ TAPE_CASE(recovers, RECOVERED "state recovered |\n"
                               "revoke 1 | ! stale\n"
                               "synced |\n"
                               "revoke 1 | ! stale\n"
-                              "revoke 2 | watch yes; cancel 2\n")
+                              "revoke 2 | cancel 2; watch yes\n")
 TAPE_CASE(is_asked_again, RECOVERED "revoke 3 | send RECOVERING round=3 with 4,5\n"
                                     "revoke 3 | ! a repetition\n"
                                     "revoke 2 | ! a repetition\n"
@@ -26,16 +26,16 @@ TAPE_CASE(is_asked_again, RECOVERED "revoke 3 | send RECOVERING round=3 with 4,5
                                     "round 2 7 | ! stale\n"
                                     "prepare 3 7 | ! stale\n"
                                     "round 4 7 | watch no; enter 4 0/1 of 7\n")
-TAPE_CASE(revoked_in_do_enter, TAPE_ENTERING "revoke 1 | watch yes; cancel 1\n"
+TAPE_CASE(revoked_in_do_enter, TAPE_ENTERING "revoke 1 | cancel 1; watch yes\n"
                                              "synced E_REVOKED | restore\n"
                                              "settled | send RECOVERING round=1\n")
-TAPE_CASE(revoked_just_as_train_begins, TAPE_ENTERING "revoke 1 | watch yes; cancel 1\n"
+TAPE_CASE(revoked_just_as_train_begins, TAPE_ENTERING "revoke 1 | cancel 1; watch yes\n"
                                                       "synced |\n"
                                                       "check 0 | answer E_REVOKED\n"
                                                       "returned E_REVOKED | restore\n"
                                                       "settled | send RECOVERING round=1\n")
 TAPE_CASE(revoked_twice_before_it_is_restored,
-          TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
+          TAPE_ACTIVE "revoke 1 | cancel 1; watch yes\n"
                       "revoke 1 | ! a repetition\n"
                       "revoke 2 | cancel 2\n"
                       "returned E_REVOKED | restore\n"
@@ -99,19 +99,19 @@ TAPE_CASE(collectives_fail_and_the_driver_asks,
 TAPE_CASE(the_worker_cannot_enter, TAPE_ENTERING
           "synced E_IO | cancel 1; restore\n"
           "settled 4 | send RECOVERING round=1 text=\"input or output failed\" code=-7 with 4\n")
-TAPE_CASE(finishes_in_a_dead_round, TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
+TAPE_CASE(finishes_in_a_dead_round, TAPE_ACTIVE "revoke 1 | cancel 1; watch yes\n"
                                                 "returned | send FINISHED round=1; return OK\n")
-TAPE_CASE(fails_in_a_dead_round, TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
-                                             "returned 5 | send FINISHED round=1 code=5 text=\"as "
+TAPE_CASE(fails_in_a_dead_round, TAPE_ACTIVE "revoke 1 | cancel 1; watch yes\n"
+                                             "returned 9 | send FINISHED round=1 code=9 text=\"as "
                                              "told in two lines\"; return ?\n")
 
-TAPE_CASE(drained_while_it_recovers, TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
+TAPE_CASE(drained_while_it_recovers, TAPE_ACTIVE "revoke 1 | cancel 1; watch yes\n"
                                                  "drain | ! leaves once it is restored\n"
                                                  "drain | ! a repetition\n"
                                                  "returned E_REVOKED | restore\n"
                                                  "settled 4 | send LEFT; return LEFT\n")
 TAPE_CASE(drained_but_a_round_lists_the_worker,
-          TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
+          TAPE_ACTIVE "revoke 1 | cancel 1; watch yes\n"
                       "drain | ! leaves once it is restored\n"
                       "round 2 7 RECOVERY | ! waits for the loop\n"
                       "drain | ! a round waits for it\n"
@@ -121,7 +121,7 @@ TAPE_CASE(drained_but_a_round_lists_the_worker,
                       "settled 4 | watch no; enter 2 0/1 of 7\n")
 TAPE_CASE(drained_after_it_recovered, RECOVERED "drain | send LEFT; return LEFT\n")
 TAPE_CASE(dismissed_after_it_recovered, RECOVERED "done | return DONE\n")
-TAPE_CASE(dismissed_while_it_recovers, TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
+TAPE_CASE(dismissed_while_it_recovers, TAPE_ACTIVE "revoke 1 | cancel 1; watch yes\n"
                                                    "done |\n"
                                                    "check 0 | answer DONE\n"
                                                    "returned E_REVOKED | return DONE\n")

@@ -30,17 +30,17 @@ TAPE_CASE(a_preparation_fails, "run | send READY manifest=5\n"
                                "route\"\n"
                                "round 2 7,8 | enter 2 0/2 of 7,8\n")
 TAPE_CASE(out_of_the_recovery,
-          TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
+          TAPE_ACTIVE "revoke 1 | cancel 1; watch yes\n"
                       "returned E_REVOKED | restore\n"
                       "settled 4 | send RECOVERING round=1 with 4\n"
                       "prepare 2 7 | prepare 2\n"
                       "round 3 8 RECOVERY | abandon 2; send LEFT; return LEFT\n")
-TAPE_CASE(out_before_it_has_recovered, TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
+TAPE_CASE(out_before_it_has_recovered, TAPE_ACTIVE "revoke 1 | cancel 1; watch yes\n"
                                                    "round 2 8 RECOVERY |\n"
                                                    "state left |\n"
                                                    "check 3 | answer LEFT\n"
                                                    "returned E_REVOKED | send LEFT; return LEFT\n")
-TAPE_CASE(out_while_it_restores, TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
+TAPE_CASE(out_while_it_restores, TAPE_ACTIVE "revoke 1 | cancel 1; watch yes\n"
                                              "returned E_REVOKED | restore\n"
                                              "round 2 8 RECOVERY |\n"
                                              "settled 4 | send LEFT; return LEFT\n")
@@ -49,7 +49,7 @@ TAPE_CASE(out_while_it_trains, TAPE_ACTIVE "pending 1 2 | watch yes\n"
                                            "check 1 |\n"
                                            "round 3 8 RECOVERY | cancel 1; answer LEFT\n"
                                            "returned LEFT | send LEFT; return LEFT\n")
-TAPE_CASE(out_while_it_enters, TAPE_ENTERING "round 3 8 RECOVERY | watch yes; cancel 1\n"
+TAPE_CASE(out_while_it_enters, TAPE_ENTERING "round 3 8 RECOVERY | cancel 1; watch yes\n"
                                              "synced E_REVOKED | send LEFT; return LEFT\n")
 TAPE_CASE(out_between_two_rounds,
           TAPE_ACTIVE "prepare 2 7,9 | prepare 2\n"
@@ -60,10 +60,10 @@ TAPE_CASE(out_between_two_rounds,
                       "return LEFT\n")
 
 /* A later round lists the worker, although no SWITCH_AT has come. */
-TAPE_CASE(catches_up_from_train, TAPE_ACTIVE "round 3 7,9 RECOVERY | watch yes; cancel 2\n"
+TAPE_CASE(catches_up_from_train, TAPE_ACTIVE "round 3 7,9 RECOVERY | cancel 2; watch yes\n"
                                              "returned E_REVOKED | restore\n"
                                              "settled 4 | watch no; enter 3 0/2 of 7,9\n")
-TAPE_CASE(catches_up_from_do_enter, TAPE_ENTERING "round 2 7,9 RECOVERY | watch yes; cancel 1\n"
+TAPE_CASE(catches_up_from_do_enter, TAPE_ENTERING "round 2 7,9 RECOVERY | cancel 1; watch yes\n"
                                                   "round 2 7,9 RECOVERY | ! stale\n"
                                                   "round 3 9,7 RECOVERY | ! waits for the loop\n"
                                                   "synced E_REVOKED | restore\n"
@@ -76,17 +76,17 @@ TAPE_CASE(catches_up_between_two_rounds, TAPE_ACTIVE "prepare 2 7,9 | prepare 2\
                                                      "restore\n"
                                                      "settled 5 | watch no; enter 3 0/1 of 7\n")
 TAPE_CASE(catches_up_and_that_is_revoked_too,
-          TAPE_ACTIVE "round 3 7,9 | watch yes; cancel 2\n"
+          TAPE_ACTIVE "round 3 7,9 | cancel 2; watch yes\n"
                       "revoke 2 | ! stale\n"
                       "revoke 3 | cancel 3\n"
                       "returned E_REVOKED | restore\n"
                       "settled 4 | send RECOVERING round=3 with 4\n")
 TAPE_CASE(catches_up_and_that_is_abandoned, TAPE_ACTIVE
-          "round 3 7,9 | watch yes; cancel 2\n"
+          "round 3 7,9 | cancel 2; watch yes\n"
           "abandon 2 3 | ! is abandoned\n"
           "returned E_REVOKED | restore\n"
           "settled 4 | send RECOVERING round=2 text=\"a later round has begun\" with 4\n")
-TAPE_CASE(dismissed_while_a_round_waits, TAPE_ACTIVE "round 3 7,9 | watch yes; cancel 2\n"
+TAPE_CASE(dismissed_while_a_round_waits, TAPE_ACTIVE "round 3 7,9 | cancel 2; watch yes\n"
                                                      "done |\n"
                                                      "returned E_REVOKED | return DONE\n")
 
@@ -141,7 +141,7 @@ out:
 TEST(freeing_forgets_waiting_messages)
 {
     CHECK_OK(t, tape_init(&tape));
-    CHECK_PLAY(t, &tape, TAPE_ACTIVE "round 3 7,9 | watch yes; cancel 2\n");
+    CHECK_PLAY(t, &tape, TAPE_ACTIVE "round 3 7,9 | cancel 2; watch yes\n");
     CHECK_INT(t, session_round(tape.session), ==, 1);
 out:
     tape_release(&tape);

@@ -230,5 +230,5 @@ TAPE_CASE(restored_and_the_round_comes_later, SWITCHED "returned E_REVOKED | res
 TAPE_CASE(train_ends_at_the_switch,
           SWITCHED "returned | abandon 2; send FINISHED round=1; return OK\n")
 TAPE_CASE(train_fails_at_the_switch,
-          SWITCHED "returned 5 | abandon 2; send FINISHED round=1 code=5 text=\"as told in two "
+          SWITCHED "returned 9 | abandon 2; send FINISHED round=1 code=9 text=\"as told in two "
                    "lines\"; return ?\n")

@@ -74,9 +74,11 @@ void session_stop_loop(struct session *session, int code)
 {
     uint64_t revoked = session->dead.revoked;
 
+    /* The round is cancelled first, so that hvd_news never says of a revoked round that a change is
+     * coming. */
+    session_cancel(session, revoked > session->round ? revoked : session->round);
     if (session->loop.at == LOOP_ENTERING || session->loop.at == LOOP_TRAINING)
         session_watch(session, true /* each check comes to the session */);
-    session_cancel(session, revoked > session->round ? revoked : session->round);
     if (session->loop.check_waits)
         session_answer(session, code);
 }
