@@ -53,6 +53,19 @@ def test_programs(installed: Path) -> None:
     assert wrong.returncode == 2
 
 
+def test_entry_points(installed: Path) -> None:
+    """What `import torch` calls exists, and does not load the package."""
+    code = (
+        "import importlib.metadata as m, sys\n"
+        "points = [p for d in m.distributions() for p in d.entry_points if 'torch' in p.group]\n"
+        "found = {p.group: p.load().__name__ for p in points}\n"
+        "print(sorted(found.items()), 'hvd_elastic' in sys.modules)\n"
+    )
+    said = subprocess.run([str(installed / "python"), "-c", code], capture_output=True, text=True, check=True)
+    wanted = [("torch.backends", "autoload"), ("torch.distributed.backends", "register")]
+    assert said.stdout == f"{wanted} False\n"
+
+
 def test_nothing_else(installed: Path) -> None:
     """Every library that the files of the wheel need is in it, or one that each Linux has (libc, libz)."""
     package = next((installed.parent / "lib").glob("python3*/site-packages/hvd_elastic"))

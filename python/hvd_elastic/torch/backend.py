@@ -1,11 +1,12 @@
 # mypy: disable-error-code="override,assignment,misc"
 """The backend "hvd" of torch.distributed: a ProcessGroup whose size may change while it lives.
 
-    import hvd_elastic.torch.backend
+    import hvd_elastic.torch
     torch.distributed.init_process_group("hvd")
 
-Rank and size are those of the present round; the first collective joins it. With `HVD_BACKEND=hvd` in the environment
-a program that names another backend gets this one.
+With the wheel installed, `import torch` is enough: hvd_elastic_autoload. Rank and size are those of the present
+round; the first collective joins it. With `HVD_BACKEND=hvd` in the environment a program that names another backend
+gets this one, and joins the round at once, as it has no State to make before.
 
 When a member dies, a call fails at once with `Revoked`, or with the RuntimeError that DDP makes of it. In a function
 that `hvd_elastic.run` wraps, the training goes on in the next round, with the same group: make DistributedDataParallel
@@ -30,6 +31,7 @@ from typing import Any, Optional
 import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
+from hvd_elastic_autoload import NAME, autoload
 from torch._C._distributed_c10d import Store, TCPStore, Work
 from torch.distributed.rendezvous import register_rendezvous_handler
 from torch.futures import Future
@@ -39,7 +41,6 @@ from .._session import session
 from . import _core
 from ._core import Pending, Tensor
 
-NAME = "hvd"
 _OPS = {
     dist.ReduceOp.SUM: "sum",
     dist.ReduceOp.AVG: "average",
@@ -503,10 +504,14 @@ def _rendezvous(url: str, *_: Any, **__: Any) -> Iterator[tuple[Store, int, int]
 
 def _init_process_group(backend: Optional[str] = None, *args: Any, **options: Any) -> None:
     """torch.distributed.init_process_group, which gives the backend hvd its own rendezvous."""
-    wanted = os.environ.get("HVD_BACKEND") or backend
-    if wanted != NAME:
+    forced = os.environ.get("HVD_BACKEND")
+    if forced not in (None, "", NAME):
+        raise ValueError(f"HVD_BACKEND={forced} in the environment: the one value is {NAME}; unset it for others")
+    if backend != NAME and not forced:
         _torch_init(backend, *args, **options)
         return
+    if backend != NAME:
+        session().enter()
     kept = {name: value for name, value in options.items() if name in ("timeout", "group_name", "pg_options")}
     _torch_init(NAME, init_method=f"{NAME}://", **kept)
 
@@ -518,10 +523,9 @@ def register() -> None:
     devices = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
     dist.Backend.register_backend(NAME, _create, extended_api=True, devices=devices)
     register_rendezvous_handler(NAME, _rendezvous)  # type: ignore[no-untyped-call]
-    c10d.init_process_group = _init_process_group
-    dist.init_process_group = _init_process_group
+    autoload()
     session().on_round(_begin_round)
 
 
-_torch_init = c10d.init_process_group
+_torch_init = getattr(c10d.init_process_group, "hvd_original", c10d.init_process_group)
 register()
