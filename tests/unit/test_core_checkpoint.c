@@ -144,7 +144,7 @@ TAPE_CASE(an_agent_that_does_not_answer_fails_the_attempt,
  * soon. */
 TAPE_CASE(a_commit_that_is_to_come_is_awaited_until_a_member_has_it,
           "config np=2 min_np=1 dir=/c every=0s checkpoint_commits=5 stall=20s\n" BEGIN
-          "wait 1h |\n"
+          "wait 1m |\n"
           "holding a kept=0:1.5 |\n"
           "wait 19s |\n"
           "wait 1s | a,b < RELEASE try 1\n")
