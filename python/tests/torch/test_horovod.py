@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import TREE, Job
+from conftest import Job
 
 PREFIX = [sys.executable, "-m", "hvd_elastic.horovod"]
 PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfEs", "--tb=short"]
@@ -18,9 +18,11 @@ PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfEs", "--tb=short"]
 @pytest.fixture
 def source() -> Path:
     """A checkout of Horovod, or as much of it as these tests use."""
-    found = Path(os.environ.get("HVD_HOROVOD_SOURCE", TREE.parent / "shared" / "data" / "horovod"))
-    if not (found / "test").is_dir():
-        pytest.skip(f"no files of Horovod at {found}; HVD_HOROVOD_SOURCE names a checkout")
+    named = os.environ.get("HVD_HOROVOD_SOURCE", "")
+    if not named:
+        pytest.skip("HVD_HOROVOD_SOURCE names no checkout of Horovod")
+    found = Path(named)
+    assert (found / "test").is_dir(), f"HVD_HOROVOD_SOURCE={named}: there is no folder named test; name a checkout"
     return found
 
 
