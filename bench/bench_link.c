@@ -23,6 +23,11 @@
 #include <time.h>
 #include <unistd.h>
 
+/* CMake defines the file that it has built; without it the loader looks for the module. */
+#ifndef BENCH_GLOO_MODULE
+#define BENCH_GLOO_MODULE "libhvd-gloo.so"
+#endif
+
 #define MEMBERS_MAX  16
 #define ROUNDS       40 /* of connecting, and of cancelling */
 #define LONG_US      (60 * INT64_C(1000000))

@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* CMake defines the file that it has built; without it the loader looks for the module. */
+#ifndef BENCH_GLOO_MODULE
+#define BENCH_GLOO_MODULE "libhvd-gloo.so"
+#endif
+
 #define CONNECT_US INT64_C(60000000)
 
 static const uint8_t secret[LIMIT_ROUND_SECRET_BYTES] = "the secret of each round here";

@@ -127,10 +127,10 @@ static double reduced(const struct trial *trial, uint32_t size, size_t i)
 /* true: the two differ by no more than the rounding of a factor and of a quotient in this type. */
 static bool is_near(const struct trial *trial, double have, double want)
 {
-    static const double steps[] = { [HVD_FLOAT16] = 0x1p-9,
-                                    [HVD_BFLOAT16] = 0x1p-6,
-                                    [HVD_FLOAT32] = 0x1p-21,
-                                    [HVD_FLOAT64] = 0x1p-50 };
+    static const double steps[HVD_BOOL + 1] = { [HVD_FLOAT16] = 0x1p-9,
+                                                [HVD_BFLOAT16] = 0x1p-6,
+                                                [HVD_FLOAT32] = 0x1p-21,
+                                                [HVD_FLOAT64] = 0x1p-50 };
     bool exact = !reduce_type_is_real(trial->type) ||
                  (trial->op != HVD_AVERAGE && trial->prescale == 0 && trial->postscale == 0);
 

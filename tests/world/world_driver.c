@@ -362,12 +362,19 @@ struct compacted {
     struct journal_record *records[COMPACTED_MAX];
 };
 
-static uint64_t digest_add(uint64_t digest, const void *at, size_t length)
+static uint64_t digest_text(uint64_t digest, const char *text)
 {
-    const uint8_t *bytes = at;
+    for (; *text; text++)
+        digest = (digest ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return digest;
+}
 
-    for (size_t i = 0; i < length; i++)
-        digest = (digest ^ bytes[i]) * UINT64_C(0x100000001b3);
+static uint64_t digest_numbers(uint64_t digest, const uint64_t *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        digest = (digest ^ numbers[i]) * UINT64_C(0x100000001b3);
+        digest ^= digest >> 29; /* a product carries bits upwards only */
+    }
     return digest;
 }
 
@@ -389,13 +396,13 @@ static int keep_compacted(void *arg, const struct journal_record *record)
                                  record->addresses.count };
     struct compacted *own = arg;
     char line[JOURNAL_LINE_MAX];
-    uint64_t digest = digest_add(UINT64_C(0xcbf29ce484222325), numbers, sizeof(numbers));
+    uint64_t digest = digest_numbers(UINT64_C(0xcbf29ce484222325), numbers, ARRAY_SIZE(numbers));
 
-    digest = digest_add(digest, record->host, strlen(record->host));
-    digest = digest_add(digest, record->members.items, record->members.count * sizeof(uint64_t));
-    digest = digest_add(digest, record->holders.items, record->holders.count * sizeof(uint64_t));
+    digest = digest_text(digest, record->host);
+    digest = digest_numbers(digest, record->members.items, record->members.count);
+    digest = digest_numbers(digest, record->holders.items, record->holders.count);
     for (size_t i = 0; i < record->addresses.count; i++)
-        digest = digest_add(digest, record->addresses.items[i], strlen(record->addresses.items[i]));
+        digest = digest_text(digest, record->addresses.items[i]);
     own->digest += digest;
     if (own->count == COMPACTED_MAX ||
         buf_printf(&own->lines, "  %s\n", journal_describe(record, line)))
