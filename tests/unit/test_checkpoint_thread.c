@@ -4,6 +4,7 @@
  */
 #include "agent/checkpoint/checkpoint_thread.h"
 
+#include "agent/checkpoint/checkpoint_internal.h"
 #include "base/mem.h"
 #include "base/time.h"
 #include "base/vec.h"
@@ -148,7 +149,7 @@ static void begin(struct test *t)
     scene.tick = event_new(scene.base, -1, EV_PERSIST, on_tick, NULL);
     CHECK(t, scene.tick && !event_add(scene.tick, &(struct timeval){ 1, 0 }));
     CHECK_OK(t, snapshots_create(&scene.snapshots, NULL));
-    config = &(struct checkpoint_config){ scene.snapshots, open_behind_gate, TIME_S / 10 };
+    config = &(struct checkpoint_config){ scene.snapshots, open_behind_gate, PATIENCE_S * TIME_S };
     CHECK_OK(t, checkpoint_thread_start(scene.base, config, &ops, NULL, &scene.thread, NULL));
 }
 
@@ -288,6 +289,21 @@ static const struct msg *await(struct test *t, size_t count)
     return &scene.results.items[count - 1];
 }
 
+/* Waits until all holds of a HOLD have begun, and the thread awaits a commit. */
+static void await_hold(struct test *t)
+{
+    int64_t until_us = clock_now_us() + PATIENCE_S * TIME_S;
+    bool begun = false;
+
+    while (!begun && clock_now_us() < until_us) {
+        (void)sched_yield();
+        pthread_mutex_lock(&scene.thread->mutex);
+        begun = scene.thread->awaited != NULL;
+        pthread_mutex_unlock(&scene.thread->mutex);
+    }
+    CHECK(t, begun);
+}
+
 static void await_held(struct test *t, size_t count, uint64_t number, uint64_t commit)
 {
     const struct msg *msg = await(t, count);
@@ -399,6 +415,7 @@ TEST_FLAGS(a_hold_waits_for_the_commit_of_all_slots, TEST_NO_TORTURE)
     commit(t, 0, COMMIT(1));
     commit(t, 1, COMMIT(1));
     hold(t, 1, COMMIT(3), SLOTS);
+    await_hold(t);
     commit(t, 0, COMMIT(2));
     commit(t, 0, COMMIT(3));
     commit(t, 0, COMMIT(4));
@@ -649,6 +666,7 @@ TEST_FLAGS(an_agent_ends_while_a_write_hangs, TEST_NO_TORTURE)
     save(t, 1, COMMIT(1), 0, "part", 0, 1);
     await_hanging(t);
     threads = threads_now();
+    scene.thread->config.stop_us = TIME_S / 10;
     checkpoint_thread_stop(scene.thread);
     scene.thread = NULL;
     CHECK_INT(t, gate_count(), ==, 1);
