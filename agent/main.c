@@ -6,12 +6,16 @@
 #include "agent/io/ask_agent.h"
 #include "agent/io/key_word.h"
 #include "agent/io/loop.h"
+#include "agent/join/join.h"
 #include "agent/log_file.h"
+#include "agent/notice/notice.h"
 #include "agent/options.h"
 #include "agent/processes/agent_socket.h"
 #include "agent/start.h"
+#include "agent/storage_env.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "os/file.h"
 #include "os/secrets.h"
 #include "os/stderr_log.h"
@@ -32,8 +36,9 @@
 #define PRIORITY         (-10)
 #define SIGNAL_CODES     128 /* an exit status above this stands for a signal */
 #define LAST_WORDS_BYTES (16 * 1024)
-#define TRIES            500 /* attempts to take the host over from an agent that ends */
-#define RETRY_MS         10  /* the time between two such attempts */
+#define REDIAL_FIRST     (50 * TIME_MS) /* pause between the loss of a driver and the first dial */
+#define TRIES            500            /* attempts to take the host over from an agent that ends */
+#define RETRY_MS         10             /* the time between two such attempts */
 
 struct program {
     struct agent_options options;
@@ -93,6 +98,7 @@ static int main_serve(struct program *program, struct event_base *base, struct t
             .beat_us = options->beat_us,
             .lease_us = options->lease_us,
             .driver_grace_us = options->driver_grace_us,
+            .redial_first_us = options->redial_us > REDIAL_FIRST ? REDIAL_FIRST : options->redial_us,
             .redial_us = options->redial_us,
             .kill_grace_us = options->kill_grace_us,
             .stall_warning_us = options->stall_warning_us,
@@ -104,7 +110,9 @@ static int main_serve(struct program *program, struct event_base *base, struct t
         .epoch = options->epoch,
         .socket = &socket,
         .env = (const char *const *)environ,
-        .notice_us = options->notice_us,
+        .notice_us = notice_grace(options->preemption, options->notice_us),
+        .warning_us = notice_warning(options->preemption, options->notice_us),
+        .preemption = options->preemption,
         .supervisor = program->supervised ? getppid() : 0,
     };
     struct agent_loop *loop = NULL;
@@ -175,7 +183,8 @@ static int main_run_agent(void *arg)
     if (!rc && start_take_key(&program->start, key, sizeof(key)))
         rc = err_set(
             &err, HVD_E_IO,
-            "the host's key could not be read from the pipe of the process that started the agent");
+            "the agent cannot read the host's key from the pipe of the process that started it; "
+            "start the agent again");
     if (!rc)
         rc = tls_create(program->options.host, key, &tls, &err);
     if (!rc && key_job(key, program->job_id))
@@ -202,7 +211,7 @@ static int main_run_agent(void *arg)
 static void main_agent_ended(void *arg, int code, int last_words)
 {
     struct program *program = arg;
-    char text[LAST_WORDS_BYTES];
+    char text[LAST_WORDS_BYTES], signal[TEXT_SIGNAL_MAX];
     struct span rest = { text, 0 };
     struct span line;
     ssize_t got = pread(last_words, text, sizeof(text), 0);
@@ -215,10 +224,9 @@ static void main_agent_ended(void *arg, int code, int last_words)
     log_file_open(&program->log, program->options.log_file, program->options.job,
                   program->options.host);
     if (code > SIGNAL_CODES)
-        log_error(
-            AGENT,
-            "the agent was killed by signal %d; its supervisor ends the processes of its workers",
-            code - SIGNAL_CODES);
+        log_error(AGENT,
+                  "the agent was killed by %s; its supervisor ends the processes of its workers",
+                  text_signal(code - SIGNAL_CODES, signal));
     rest.length = got > 0 ? (size_t)got : 0;
     while (span_next(&rest, '\n', &line)) {
         if (line.length)
@@ -230,6 +238,47 @@ static void main_agent_ended(void *arg, int code, int last_words)
 
 static const struct start_ops start_ops = { main_run_agent, main_agent_ended };
 
+/* Joins a job for this host (--join). Returns the exit status. */
+static int main_join(const struct agent_options *options, const struct opt_set *set)
+{
+    char machine[LIMIT_HOST_NAME_BYTES + 1] = "";
+    const char *level = options->log_level;
+    struct token token;
+    struct hvd_err err;
+    struct buf more;
+    int status = EXIT_USAGE;
+    int rc;
+
+    buf_init(&more, LIMIT_CONFIG_TEXT_BYTES);
+    gethostname(machine, sizeof(machine) - 1);
+    rc = agent_options_join(options, machine, &err);
+    if (!rc && (rc = token_read(options->token_file, &token, &err)))
+        err_prefix(&err, rc, "--token-file");
+    if (!rc)
+        rc =
+            log_set_levels(opt_source(set, "log-level") == OPT_COMMAND_LINE ? level : "info", &err);
+    if (!rc && (rc = agent_options_pass_on(set, &more)))
+        err_set(&err, rc, "%s", err_text(rc));
+    if (rc) {
+        fprintf(stderr, "hvd-agent: %s\n", err.text);
+    } else {
+        const struct join_config config = { .places = options->join,
+                                            .token = &token,
+                                            .name = options->name ? options->name : machine,
+                                            .slots = (uint32_t)options->slots,
+                                            .timeout_us = options->join_timeout_us,
+                                            .notice_us = notice_grace(options->preemption,
+                                                                      options->notice_us),
+                                            .more = buf_text(&more) };
+
+        stderr_log_open();
+        status = join_run(&config);
+    }
+    explicit_bzero(&token, sizeof(token));
+    buf_release(&more);
+    return status;
+}
+
 /* Reads the options, then runs the agent: in the background below a supervisor, or with
  * --foreground in this process. */
 int main(int argc, char **argv)
@@ -237,10 +286,11 @@ int main(int argc, char **argv)
     struct program program = { .log.fd = -1 };
     const struct opt_program answers = {
         .name = "hvd-agent",
-        .usage = "hvd-agent --stdin < OPTIONS",
+        .usage = "hvd-agent --stdin < OPTIONS\n   or: hvd-agent --join HOST:PORT --token-file FILE "
+                 "[options]",
         .about =
-            "Starts, watches and ends the workers of a job on this host. hvd-elastic starts it; "
-            "what it is to do comes by standard input, as lines of \"name = value\".",
+            "Starts, watches and ends the workers of a job on this host. hvd-elastic starts "
+            "hvd-agent, and writes its options to standard input, as lines of \"name = value\".",
         .general = &program.options.general,
         .storage_exit = EXIT_FAILURE,
     };
@@ -255,7 +305,7 @@ int main(int argc, char **argv)
     remote_storage_add();
     program.start = (struct start){ .report = -1, .secret = -1 };
     if (opt_init(&set, agent_option_table, agent_option_count, &program.options)) {
-        fprintf(stderr, "hvd-agent: out of memory\n");
+        fprintf(stderr, "hvd-agent: no memory for the options; free memory on this host\n");
         return EXIT_FAILURE;
     }
     if (agent_options_argv(&set, argc, argv, &err))
@@ -263,12 +313,18 @@ int main(int argc, char **argv)
     /* --help or a similar option was answered: the program ends */
     if (opt_answer(&answers, &set, &status))
         goto out;
+    if (program.options.join) {
+        status = main_join(&program.options, &set);
+        goto out;
+    }
     if (!program.options.from_stdin) {
-        err_set(&err, HVD_E_INVAL,
-                "the settings of an agent come by standard input; give --stdin, see --help");
+        err_set(
+            &err, HVD_E_INVAL,
+            "the options of an agent are read from standard input; give --stdin, and see --help");
         goto complain;
     }
-    if (agent_options_stdin(&set, &err) || log_set_levels(program.options.log_level, &err))
+    if (agent_options_stdin(&set, &err) || log_set_levels(program.options.log_level, &err) ||
+        storage_env_take(&program.options.storage_env, &err))
         goto complain;
 
     /* The key is moved from the options into a pipe, because the supervisor's memory must not hold

@@ -5,12 +5,15 @@
 #include "agent/options.h"
 
 #include "agent/io/key_word.h"
+#include "agent/join/join_places.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "os/file.h"
+#include "proto/preemption.h"
 #include "wire/address.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define ROW(field, ...) OPT(struct agent_options, field, __VA_ARGS__)
@@ -21,12 +24,13 @@ const struct opt agent_option_table[] = {
     ROW(host, .name = "host", .arg = "NAME", .min = 1, .group = "Job",
         .help = "the name of this host in discovery"),
     ROW(job_id, .name = "job-id", .arg = "DIGITS", .min = 1, .group = "Job",
-        .help = "tells the job from others of its name: 16 hexadecimal digits (default: made of the "
-                "key)"),
+        .help = "the id that tells this job from other jobs of its name: 16 hexadecimal digits "
+                "(default: made of the key)"),
     ROW(key, .name = "key", .arg = "DIGITS", .min = 1, .group = "Job",
         .help = "the key of this host in this job, 64 hexadecimal digits"),
     ROW(epoch, .name = "epoch", .arg = "N", .preset = "0", .group = "Job",
-        .help = "which key of this host it is; a running agent takes a later one"),
+        .help = "the number of the key; a running agent replaces its key by a key with a higher "
+                "number"),
     ROW(drivers, .name = "drivers", .arg = "ADDRESS:PORT", .min = 1, .group = "Job",
         .help = "the address and port of the driver, in numbers: 10.0.0.7:4321 or [fd00::7]:4321; "
                 "may be repeated, the likeliest first"),
@@ -45,21 +49,29 @@ const struct opt agent_option_table[] = {
         .help = "the time without a message after which a peer counts as dead"),
     ROW(driver_grace_us, .name = "driver-grace", .arg = "TIME", .preset = "10m",
         .flags = OPT_NEVER, .group = "Times",
-        .help = "how long workers train on without a driver, before they are ended"),
+        .help = "how long workers train on without a driver, before the agent ends them"),
     ROW(redial_us, .name = "redial", .arg = "TIME", .preset = "500ms", .min = TIME_MS,
-        .group = "Times", .help = "the time from one attempt to reach the driver to the next"),
+        .group = "Times", .help = "the longest time from one attempt to reach the driver to the next"),
     ROW(kill_grace_us, .name = "kill-grace", .arg = "TIME", .preset = "5s", .group = "Times",
         .help = "the time from SIGTERM to SIGKILL when the agent ends its workers without an "
                 "order of the driver"),
     ROW(notice_us, .name = "notice", .arg = "TIME", .preset = "30s", .group = "Times",
         .help = "the time from a SIGTERM to the agent until this machine goes away; a second "
                 "SIGTERM ends the agent and its workers at once"),
+    ROW(preemption, .name = "preemption", .arg = "GIVERS", .preset = "auto", .min = 1,
+        .group = "Times",
+        .help = "who is asked whether this machine will go away: auto, none, or a list of aws, gcp, "
+                "azure, slurm, file:PATH and command:CMD"),
     ROW(stall_warning_us, .name = "stall-warning", .arg = "TIME", .preset = "1m",
         .flags = OPT_NEVER, .group = "Times",
         .help = "the time after which workers report an operation that still waits"),
     ROW(stall_shutdown_us, .name = "stall-shutdown", .arg = "TIME", .preset = "never",
         .flags = OPT_NEVER, .group = "Times",
         .help = "the time after which workers give up an operation that still waits"),
+
+    ROW(storage_env, .name = "storage-env", .arg = "AWS_NAME=VALUE", .min = 1, .group = "Job",
+        .help = "a variable of the driver for checkpoints in S3, which the agent takes unless this "
+                "host has its own; may be repeated"),
 
     ROW(log_file, .name = "log-file", .arg = "FILE", .min = 1, .group = "Log",
         .help = "the file to which log lines are appended, made for the first line (default "
@@ -69,21 +81,37 @@ const struct opt agent_option_table[] = {
         .help = "the least severe lines in the log: error, warning, info or debug; exceptions for "
                 "parts may follow: info,net:debug"),
 
+    ROW(join, .name = "join", .arg = "HOST:PORT[,HOST:PORT...]", .min = 1, .flags = OPT_ARGV_ONLY,
+        .group = "Joining",
+        .help = "join the job of the driver at one of these addresses, wait for that driver if it is "
+                "not there yet, and end with the job"),
+    ROW(token_file, .name = "token-file", .arg = "FILE", .min = 1, .flags = OPT_ARGV_ONLY,
+        .group = "Joining", .help = "the file with the token that lets this host join"),
+    ROW(name, .name = "name", .arg = "NAME", .min = 1, .flags = OPT_ARGV_ONLY, .group = "Joining",
+        .help = "the name of this host in the job, different for each host. Default: its host name"),
+    ROW(slots, .name = "slots", .arg = "N", .preset = "1", .min = 1, .max = LIMIT_SLOTS_PER_HOST,
+        .flags = OPT_ARGV_ONLY, .group = "Joining", .help = "how many workers may run on this host"),
+    ROW(join_timeout_us, .name = "join-timeout", .arg = "TIME", .preset = "never",
+        .flags = OPT_ARGV_ONLY | OPT_NEVER, .group = "Joining",
+        .help = "how long to wait for the first driver that lets this host in"),
+
     ROW(from_stdin, .name = "stdin", .flags = OPT_ARGV_ONLY, .group = "Command line",
         .help = "read the options above from standard input, as lines of \"name = value\", to its "
                 "end; then start the agent in the background, and print its pid"),
     ROW(foreground, .name = "foreground", .flags = OPT_ARGV_ONLY, .group = "Command line",
-        .help = "keep the agent in the foreground: the agent logs on the terminal, and ends with "
-                "it"),
+        .help = "keep the agent in the foreground, without a supervisor: the agent logs to "
+                "standard error"),
     OPT_GENERAL_ROWS(struct agent_options, general, "Command line"),
 };
 /* clang-format on */
 
 const size_t agent_option_count = ARRAY_SIZE(agent_option_table);
 
-/* Reads the command line. Only options with OPT_ARGV_ONLY are allowed there. */
+/* Reads the command line. Every user of the machine can read it, so it may have only options with
+ * OPT_ARGV_ONLY, and beside --join those that the joining process passes on to each agent. */
 int agent_options_argv(struct opt_set *set, int argc, char *const *argv, struct hvd_err *err)
 {
+    const struct agent_options *options = set->config;
     char quoted[TEXT_QUOTE_MAX];
     int rest = argc;
     int rc = opt_argv(set, argc, argv, &rest, err);
@@ -92,8 +120,12 @@ int agent_options_argv(struct opt_set *set, int argc, char *const *argv, struct 
         return rc;
     for (size_t i = 0; i < agent_option_count; i++) {
         const struct opt *row = &agent_option_table[i];
+        bool passed_on =
+            options->join && (!strcmp(row->name, "notice") || !strcmp(row->name, "log-file") ||
+                              !strcmp(row->name, "log-level"));
 
-        if (!(row->flags & OPT_ARGV_ONLY) && opt_source(set, row->name) == OPT_COMMAND_LINE)
+        if (!(row->flags & OPT_ARGV_ONLY) && opt_source(set, row->name) == OPT_COMMAND_LINE &&
+            !passed_on)
             return err_set(
                 err, HVD_E_INVAL,
                 "--%s: is not allowed on the command line, which every user can read; write "
@@ -110,7 +142,8 @@ static int options_missing(const char *name, struct hvd_err *err)
 {
     return err_set(
         err, HVD_E_INVAL,
-        "%s: is missing; hvd-elastic starts each agent with it; to start one by hand, see --help",
+        "%s: is missing; hvd-elastic gives this option to each agent; to start an agent by hand, "
+        "see --help",
         name);
 }
 
@@ -135,12 +168,56 @@ static int options_check_name(const char *option, const char *name, size_t max, 
     return 0;
 }
 
+/* Checks the options of a host that joins. `name`: the host name of this machine, which --name
+ * replaces. */
+int agent_options_join(const struct agent_options *options, const char *name, struct hvd_err *err)
+{
+    const char *given = options->name ? options->name : name;
+    int rc;
+
+    if (options->from_stdin || options->foreground)
+        return err_set(err, HVD_E_INVAL,
+                       "--join: starts agents by itself; leave out --stdin and "
+                       "--foreground");
+    if (!options->token_file)
+        return err_set(
+            err, HVD_E_INVAL,
+            "--join: give --token-file, the file with the token that lets this host join");
+    rc = join_places_check(options->join, err);
+    if (rc)
+        return err_prefix(err, rc, "--join");
+    rc = options_check_name("--name", given, LIMIT_HOST_NAME_BYTES, err);
+    if (!rc &&
+        given[strspn(given, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")])
+        rc = err_set(err, HVD_E_INVAL,
+                     "--name: %s: a host name has letters, digits, dots, dashes and underscores",
+                     given);
+    return rc;
+}
+
+/* Writes the options that --join passes on to each agent, as lines of its settings. */
+int agent_options_pass_on(const struct opt_set *set, struct buf *out)
+{
+    const struct agent_options *options = set->config;
+    char time[TIME_TEXT_MAX];
+    int rc = 0;
+
+    if (opt_source(set, "notice") == OPT_COMMAND_LINE)
+        rc = buf_printf(out, "notice = %s\n", time_format(options->notice_us, time));
+    if (!rc && opt_source(set, "log-level") == OPT_COMMAND_LINE)
+        rc = buf_printf(out, "log-level = \"%s\"\n", options->log_level);
+    if (!rc && opt_source(set, "log-file") == OPT_COMMAND_LINE)
+        rc = buf_printf(out, "log-file = \"%s\"\n", options->log_file);
+    return rc;
+}
+
 /* Reads the settings of an agent, as lines "name = value", and checks them. */
 int agent_options_text(struct opt_set *set, const char *text, size_t length, struct hvd_err *err)
 {
     const struct agent_options *options = set->config;
     const struct opt_list *drivers = &options->drivers;
     uint8_t key[AGENT_KEY_BYTES];
+    struct preemption preemption;
     struct address address;
     int rc = opt_config(set, "standard input", text, length, err);
 
@@ -151,11 +228,17 @@ int agent_options_text(struct opt_set *set, const char *text, size_t length, str
 
     /* The error does not quote the key: a wrong key may be right except for one digit. */
     if (!rc && options->job_id && strlen(options->job_id) != KEY_JOB_MAX - 1)
-        rc = err_set(err, HVD_E_INVAL, "job-id: must be %d hexadecimal digits", KEY_JOB_MAX - 1);
+        rc = err_set(err, HVD_E_INVAL,
+                     "job-id: must be %d hexadecimal digits; the driver and the agent must be of "
+                     "the same release",
+                     KEY_JOB_MAX - 1);
     if (!rc && !options->key)
         rc = options_missing("key", err);
     if (!rc && key_digits(options->key, key))
-        rc = err_set(err, HVD_E_INVAL, "key: must be %d hexadecimal digits", 2 * AGENT_KEY_BYTES);
+        rc = err_set(err, HVD_E_INVAL,
+                     "key: must be %d hexadecimal digits; the driver and the agent must be of the "
+                     "same release",
+                     2 * AGENT_KEY_BYTES);
     explicit_bzero(key, sizeof(key));
 
     /* The addresses must be numeric, because an agent asks no name server. */
@@ -171,12 +254,16 @@ int agent_options_text(struct opt_set *set, const char *text, size_t length, str
             rc = err_prefix(err, rc, "drivers");
     }
     if (!rc && options->max_np && options->min_np > options->max_np)
-        rc =
-            err_set(err, HVD_E_INVAL, "min-np: is more than max-np; lower min-np, or raise max-np");
+        rc = err_set(err, HVD_E_INVAL,
+                     "min-np: %" PRIu64 " is more than max-np, which is %" PRIu64
+                     "; lower min-np, or raise max-np",
+                     options->min_np, options->max_np);
+    if (!rc && (rc = preemption_parse(options->preemption, &preemption, err)))
+        rc = err_prefix(err, rc, "preemption");
     if (!rc && options->beat_us >= options->lease_us)
         rc = err_set(err, HVD_E_INVAL,
-                     "beat: is not shorter than lease; shorten beat, or a worker that is heard "
-                     "once per beat counts as dead in between");
+                     "beat: is not shorter than lease, so a peer would count as dead between "
+                     "two heartbeats; shorten beat");
     return rc;
 }
 

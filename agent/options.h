@@ -8,6 +8,7 @@
 #ifndef AGENT_OPTIONS_H
 #define AGENT_OPTIONS_H
 
+#include "base/buf.h"
 #include "os/opt_main.h"
 
 #define AGENT_KEY_BYTES 32
@@ -19,16 +20,22 @@ struct agent_options {
     uint64_t epoch;
     char *key; /* hexadecimal digits; wiped by agent_options_key */
     struct opt_list drivers;
+    struct opt_list storage_env; /* wiped by storage_env_take */
     uint64_t agent;
 
     uint64_t min_np, max_np;
     int64_t beat_us, lease_us;
     int64_t driver_grace_us, redial_us;
     int64_t kill_grace_us, notice_us;
+    char *preemption;
     int64_t stall_warning_us, stall_shutdown_us;
 
     char *log_file;
     char *log_level;
+
+    char *join, *token_file, *name; /* NULL: not given */
+    uint64_t slots;
+    int64_t join_timeout_us;
 
     bool from_stdin;
     bool foreground;
@@ -50,8 +57,15 @@ int agent_options_stdin(struct opt_set *set, struct hvd_err *err) MUST_CHECK;
 int agent_options_text(struct opt_set *set, const char *text, size_t length,
                        struct hvd_err *err) MUST_CHECK;
 
-/* Moves the key out of the options and wipes it there. Called once, after the options were read
- * without error. */
+/* Checks the options of `hvd-agent --join`; `name` is the host name of this machine. */
+int agent_options_join(const struct agent_options *options, const char *name,
+                       struct hvd_err *err) MUST_CHECK;
+
+/* Appends the options of the command line that each agent of this host gets. 0 or HVD_E_NOMEM. */
+int agent_options_pass_on(const struct opt_set *set, struct buf *out) MUST_CHECK;
+
+/* Moves the key out of the options, and wipes the key in the options. Called once, after the
+ * options were read without error. */
 void agent_options_key(struct agent_options *options, uint8_t ret_key[AGENT_KEY_BYTES]);
 
 #endif

@@ -22,9 +22,9 @@
 #define REPORT_BYTES (2 * ERR_TEXT_MAX)
 #define SUCCESS      "pid "
 
-static int start_fail(struct hvd_err *err, const char *what)
+static int start_fail(struct hvd_err *err, const char *what, const char *remedy)
 {
-    return err_set(err, HVD_E_IO, "cannot %s: %s", what, strerror(errno));
+    return err_set(err, HVD_E_IO, "the agent cannot %s: %s; %s", what, strerror(errno), remedy);
 }
 
 /* Writes all bytes; false: the write has failed. */
@@ -51,12 +51,12 @@ int start_keep_key(struct start *start, const uint8_t *key, size_t length, struc
     bool kept;
 
     if (pipe2(fds, O_CLOEXEC))
-        return start_fail(err, "make a pipe");
-    /* the write cannot block: a pipe holds far more bytes than a key */
+        return start_fail(err, "make a pipe for the host's key", "raise ulimit -n");
+    /* the write does not wait: a pipe takes far more bytes than a key has */
     kept = start_write(fds[1], key, length);
     close(fds[1]);
     start->secret = fds[0];
-    return kept ? 0 : start_fail(err, "write to a pipe");
+    return kept ? 0 : start_fail(err, "write the host's key to a pipe", "free memory on this host");
 }
 
 /* Called once, in the agent: reads the key from the pipe and closes the pipe. 0 or HVD_E_IO. */
@@ -115,7 +115,8 @@ NORETURN static void start_supervise(struct start *start, const struct start_ops
     left = left && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0;
     left = left && dup2(words, STDERR_FILENO) >= 0;
     if (!left)
-        start_fail(&err, "leave the terminal");
+        start_fail(&err, "leave the terminal",
+                   "make /dev/null readable and writable, or raise ulimit -n");
     if (null > STDERR_FILENO)
         close(null);
     if (words > STDERR_FILENO)
@@ -141,7 +142,7 @@ int start_in_background(struct start *start, const struct start_ops *ops, void *
     pid_t pid;
 
     if (pipe2(fds, O_CLOEXEC)) {
-        fprintf(stderr, "hvd-agent: cannot make a pipe: %s\n", strerror(errno));
+        fprintf(stderr, "hvd-agent: cannot make a pipe: %s; raise ulimit -n\n", strerror(errno));
         return EXIT_FAILURE;
     }
     fflush(NULL);
@@ -153,7 +154,8 @@ int start_in_background(struct start *start, const struct start_ops *ops, void *
     }
     close(fds[1]);
     if (pid < 0) {
-        fprintf(stderr, "hvd-agent: cannot start a process: %s\n", strerror(errno));
+        fprintf(stderr, "hvd-agent: cannot start a process: %s; raise ulimit -u, or free memory\n",
+                strerror(errno));
         close(fds[0]);
         return EXIT_FAILURE;
     }

@@ -6,8 +6,8 @@
  *
  * declares struct agent_action_list, a VEC of actions whose memory is at most the last argument in
  * bytes, and its functions agent_action_list_init, agent_action_list_clear and
- * agent_action_list_release (NULL is fine). `failed` is set when memory is out: then actions are
- * missing in the list.
+ * agent_action_list_release (NULL is fine). `failed` is set when no memory is left: then actions
+ * are missing in the list.
  */
 #ifndef BASE_ACTIONS_H
 #define BASE_ACTIONS_H

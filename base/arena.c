@@ -1,7 +1,7 @@
 /*
  * arena.c: memory that is freed all at once, with a cap. Called by the decoder, and by all code
  * whose many small objects live as long as one message or step. The fields full and starved say why
- * an allocation failed: the cap was reached, or memory was out.
+ * an allocation failed: the cap was reached, or no memory was left.
  */
 #include "base/arena.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* The least size of a chunk. Each chunk is twice as large as the chunk before, so that a large
- * message needs few allocations and a small one little memory. */
+ * message needs few allocations and a small message needs little memory. */
 #define CHUNK_BYTES_MIN 2048
 
 struct arena_chunk {
@@ -44,7 +44,7 @@ void arena_release(struct arena *arena)
     arena_init(arena, arena->cap);
 }
 
-/* Returns zeroed memory of the arena. NULL: the cap is reached (`full`), or memory is out
+/* Returns zeroed memory of the arena. NULL: the cap is reached (`full`), or no memory is left
  * (`starved`). */
 void *arena_alloc(struct arena *arena, size_t bytes)
 {

@@ -39,7 +39,7 @@ void buf_clear(struct buf *buf)
 }
 
 /* Makes room for `more` bytes and a NUL behind them. HVD_E_LIMIT: the buffer would exceed its
- * `max`; HVD_E_NOMEM: memory is out. */
+ * `max`; HVD_E_NOMEM: no memory is left. */
 int buf_reserve(struct buf *buf, size_t more)
 {
     size_t capacity = buf->capacity ? buf->capacity : FIRST_CAPACITY;

@@ -7,13 +7,14 @@
  * of one source have `places_each`. A new guest always enters. When there is no place for it, an
  * older guest leaves:
  *
- *   - It is a guest of the same source, if this source has all its `places_each`. Otherwise it is a
- *     guest of the source with the most guests (of several such sources, the one that came first).
- *   - It is the oldest guest of that source that has said nothing; if all have said something, the
- *     oldest.
+ *   - The leaver is a guest of the same source, if this source has all its `places_each`. Otherwise
+ *     the leaver is a guest of the source with the most guests (of several such sources, the one
+ *     that came first).
+ *   - The leaver is the oldest guest of that source that has sent nothing; if all guests of the
+ *     source have sent something, the oldest guest.
  *
- * A guest also leaves when the process has no descriptor for a new peer. It is a guest of the
- * source with the most guests, by the same rule.
+ * A guest also leaves when the process has no descriptor for a new peer: a guest of the source with
+ * the most guests, by the same rule.
  *
  * So a crowd of one source costs other sources nothing. A peer that proves itself at once is let in
  * even when its own source, or more sources than there are places, send a crowd.
@@ -38,7 +39,7 @@ struct door_source {
 struct door_guest {
     struct list link; /* in door->guests */
     uint64_t source;
-    bool spoke; /* it has said something, perhaps the beginning of a proof */
+    bool spoke; /* the peer has sent something, perhaps the beginning of a proof */
 };
 
 struct door {
@@ -52,8 +53,9 @@ struct door {
     /* a crowd: guests that left because there was no place */
     int64_t crowded_us;   /* the last such leave; 0: there was none */
     uint64_t turned_away; /* since the last report */
-    /* The source of more than half of these guests; any of their sources when none has so many. A
-     * majority vote finds it: each of its guests adds a vote, each other guest takes one away. */
+    /* The source of more than half of the guests that were turned away; if no source has more than
+     * half, the source of any of these guests. It is found by a majority vote: a guest from
+     * main_source adds a vote, a guest from another source takes a vote away. */
     uint64_t main_source;
     uint64_t votes;
     int64_t reported_us; /* the last report; 0: there was none */

@@ -34,7 +34,8 @@
     X(HVD_E_MISMATCH, "two sides disagree")                   \
     X(HVD_E_LOST, "the other side is gone")                   \
     X(HVD_E_UNSUPPORTED, "not supported here")                \
-    X(HVD_E_INTERNAL, "internal error")
+    X(HVD_E_INTERNAL, "internal error")                       \
+    X(HVD_E_EXCEPTION, "the program has raised an exception")
 
 const char *err_text(int code)
 {

@@ -8,19 +8,21 @@
 #define BASE_LIMITS_H
 
 /* A job */
-#define LIMIT_HOSTS           16384
-#define LIMIT_DRAINS_KEPT     4096 /* drained hosts that are not listed */
-#define LIMIT_SLOTS_PER_HOST  1024
-#define LIMIT_SLOTS           131072 /* of all hosts that one source lists */
-#define LIMIT_WORKERS         131072
-#define LIMIT_INCARNATIONS    (16 * 1024 * 1024) /* launches during one job */
-#define LIMIT_KEY_EPOCHS      INT32_MAX          /* keys of hosts during one job */
-#define LIMIT_PEERS           65536              /* open connections of a driver */
-#define LIMIT_HOST_NAME_BYTES 253                /* the longest DNS name */
-#define LIMIT_JOB_NAME_BYTES  128                /* the name is part of paths */
-#define LIMIT_LOCAL_PEERS     4096               /* open connections of workers to an agent */
-#define LIMIT_DRIVER_RESTARTS 30                 /* drivers that a parent starts in a minute */
-/* A plain command that has run for so long before it fails has made progress. */
+#define LIMIT_HOSTS            16384
+#define LIMIT_DRAINS_KEPT      4096 /* drained hosts that are not listed */
+#define LIMIT_SLOTS_PER_HOST   1024
+#define LIMIT_SLOTS            131072 /* slots of all hosts that one source lists */
+#define LIMIT_WORKERS          131072
+#define LIMIT_INCARNATIONS     (16 * 1024 * 1024) /* launches during one job */
+#define LIMIT_KEY_EPOCHS       INT32_MAX          /* keys of hosts during one job */
+#define LIMIT_PEERS            65536              /* open connections of a driver */
+#define LIMIT_TOKEN_TEXT_BYTES 73   /* the id of a token, a blank, the digits of its key */
+#define LIMIT_TOKENS           256  /* tokens with which hosts may join a job */
+#define LIMIT_HOST_NAME_BYTES  253  /* the longest DNS name */
+#define LIMIT_JOB_NAME_BYTES   128  /* the name is part of paths */
+#define LIMIT_LOCAL_PEERS      4096 /* open connections of workers to an agent */
+#define LIMIT_DRIVER_RESTARTS  30   /* drivers that a parent starts in a minute */
+/* A plain command that has run for this long before it fails has made progress. */
 #define LIMIT_COMMAND_RUN_US (600 * INT64_C(1000000))
 
 /* Input that operators and scripts write */
@@ -41,7 +43,8 @@
 #define LIMIT_GREETING_BODY_BYTES (4 * 1024 * 1024)      /* while the peer is a stranger */
 #define LIMIT_TLS_KEYS            (2 * LIMIT_HOSTS + 16) /* keys that a process accepts */
 #define LIMIT_STRANGERS           256 /* connections of peers that have not proved their identity */
-#define LIMIT_STRANGERS_EACH      128 /* of these, those from one address (IPv6: one /64 network) */
+/* how many of these strangers may come from one address (IPv6: one /64 network) */
+#define LIMIT_STRANGERS_EACH 128
 /* bytes that a stranger may send; a handshake takes about 700 */
 #define LIMIT_HANDSHAKE_BYTES (16 * 1024)
 #define LIMIT_GREETING_US     (10 * INT64_C(1000000))
@@ -57,6 +60,7 @@
 #define LIMIT_ADDRESSES             16
 /* workers that are running, or have ended and are not yet forgotten */
 #define LIMIT_SLOT_REPORTS        16384
+#define LIMIT_BEAT_PULSES         256 /* workers in one heartbeat of an agent */
 #define LIMIT_ARGV_ENTRIES        4096
 #define LIMIT_ENV_ENTRIES         4096
 #define LIMIT_ARG_BYTES           (128 * 1024)
@@ -66,21 +70,30 @@
 #define LIMIT_OUTPUT_CHUNK_BYTES  (64 * 1024)
 /* output of one worker's stream that is kept for a driver that comes back */
 #define LIMIT_OUTPUT_KEPT_BYTES (64 * 1024)
-/* output that an agent keeps for all workers together; it is sent at once */
+/* the most output that an agent keeps for all its workers before it sends the output */
 #define LIMIT_OUTPUT_ALL_KEPT_BYTES (32 * 1024 * 1024)
-#define LIMIT_STATUS_BYTES          (8 * 1024 * 1024)  /* bytes of one frame of an answer */
-#define LIMIT_ANSWER_BYTES          (64 * 1024 * 1024) /* bytes of the whole answer */
-#define LIMIT_JOBS_LISTED           65536              /* jobs that "jobs" and "prune" look at */
-#define LIMIT_CLIENTS               32                 /* operators that ask at the same time */
+/* the text of one TELL; a long answer to an operator's command has several */
+#define LIMIT_TELL_TEXT_BYTES (8 * 1024 * 1024)
+#define LIMIT_ANSWER_BYTES    (64 * 1024 * 1024) /* bytes of such an answer as a whole */
+#define LIMIT_JOBS_LISTED     65536              /* jobs that "jobs" and "prune" look at */
+#define LIMIT_CLIENTS         32                 /* operators that ask at the same time */
+#define LIMIT_SCRAPES         16                 /* connections to --metrics at the same time */
+#define LIMIT_WEB_HEAD_BYTES  8192               /* the head of a request to --metrics or --page */
+#define LIMIT_WEB_US          (10 * INT64_C(1000000)) /* how long such a connection may last */
+#define LIMIT_METRICS_BYTES   (1024 * 1024)
+#define LIMIT_VIEWERS         32                /* streams of --page at the same time */
+#define LIMIT_VIEWER_REQUESTS 64                /* connections to --page beside these streams */
+#define LIMIT_LIVE_BYTES      (4 * 1024 * 1024) /* of one message to viewers */
+#define LIMIT_OWNED_PROCESSES 64 /* programs for checkpoints that run at a time in an agent */
 /* unsent bytes after which a client of `events --follow` is disconnected */
 #define LIMIT_CLIENT_UNSENT_BYTES (1024 * 1024)
 
 /* Connections between workers before a round */
-#define LIMIT_ROUND_SECRET_BYTES 32 /* the secret of a round has so many bytes, or none */
-/* connections that wait until this worker enters their round, at most a quarter of its descriptors,
- */
+#define LIMIT_ROUND_SECRET_BYTES 32 /* the secret of a round has this many bytes, or none */
+/* connections that wait until this worker enters their round; at most a quarter of the worker's
+ * descriptors */
 #define LIMIT_MEET_PARKED    4096
-#define LIMIT_MEET_PARKED_US (INT64_C(600) * 1000000) /* and how long they may wait */
+#define LIMIT_MEET_PARKED_US (INT64_C(600) * 1000000) /* how long these connections wait */
 /* wait for the other members' bye after a round that ended well */
 #define LIMIT_MEET_BYE_US 1000000
 
@@ -90,8 +103,10 @@
 #define LIMIT_CHECKS_APART (1024 * 1024)
 
 /* Collectives */
-#define LIMIT_GROUPS       1024  /* groups that a program may create */
-#define LIMIT_OPENED       128   /* groups that are opened during one round, the closed ones too */
+#define LIMIT_GROUPS 1024 /* groups that a program may create */
+#define LIMIT_OPENED 128  /* groups that are opened during one round, the closed ones too */
+/* channels for sends to and receives from other ranks, in one round */
+#define LIMIT_CHANNELS     256
 #define LIMIT_REQUESTS     16384 /* requests that are started and not yet waited for */
 #define LIMIT_FUSION_MB    4096  /* MiB of small buffers that one operation fuses */
 #define LIMIT_CORES        1024  /* numbers of cores begin at 0: CPU_SETSIZE of the C library */
@@ -101,8 +116,9 @@
 #define STATE_CHUNK_BYTES  (1024 * 1024)        /* unit of checksums and of transfers */
 #define LIMIT_STATE_BYTES  (UINT64_C(16) << 40) /* bytes of one commit of one worker */
 #define LIMIT_STATE_CHUNKS (LIMIT_STATE_BYTES / STATE_CHUNK_BYTES)
-#define STATE_KEY_BYTES    32 /* of the key with which agents fetch from each other */
-#define HOST_KEY_BYTES     32 /* bytes of the key with which the agent of a host dials the driver */
+/* length of the key with which agents fetch commits from each other */
+#define STATE_KEY_BYTES 32
+#define HOST_KEY_BYTES  32 /* bytes of the key with which the agent of a host dials the driver */
 /* how long an agent accepts the key of the round before */
 #define LIMIT_STATE_KEY_US (10 * INT64_C(1000000))
 #define LIMIT_PULL_CHUNKS  64 /* chunks that one PULL may ask for */
@@ -114,16 +130,26 @@
 
 /* Checkpoints */
 /* checksums of the chunks of one file: 2 Mi chunks, so a file has at most 2 TiB */
-#define LIMIT_SAVED_SUMS_BYTES      (15 * 1024 * 1024)
-#define LIMIT_CHECKPOINT_NAME_BYTES 255 /* of an object of a store: FOLDER/NAME */
+#define LIMIT_SAVED_SUMS_BYTES (15 * 1024 * 1024)
+/* length of the name of an object in a store of checkpoints: FOLDER/NAME */
+#define LIMIT_CHECKPOINT_NAME_BYTES 255
 /* the header of one file; readers of the format take up to 100 MB */
 #define LIMIT_PART_HEADER_BYTES (64 * 1024 * 1024)
 /* manifest.json: 16 bytes for each MiB of the checkpoint, so a checkpoint has at most 16 TiB */
 #define LIMIT_CHECKPOINT_MANIFEST_BYTES (300 * 1024 * 1024)
 #define LIMIT_CHECKPOINT_FILES          (2 * LIMIT_WORKERS) /* of one checkpoint */
 #define LIMIT_CHECKPOINTS               65536               /* folders of one directory */
-/* files that an agent is asked to write and has not begun to */
+/* messages HOLD and SAVE that wait for the thread of an agent's checkpoints */
 #define LIMIT_CHECKPOINT_TASKS (4 * LIMIT_SLOTS_PER_HOST)
+
+/* Values of the job (proto/value_table.h) */
+#define LIMIT_STORE_KEY_BYTES   255
+#define LIMIT_STORE_VALUE_BYTES (8 * 1024)
+#define LIMIT_STORE_BYTES       (1024 * 1024) /* all values together, with their keys */
+#define LIMIT_STORE_CALLS       8             /* calls of one worker at the same time */
+
+/* Notices that a machine will go away */
+#define LIMIT_NOTICE_BYTES (64 * 1024) /* one answer of a metadata service, a file or a command */
 
 /* Samples */
 #define LIMIT_SAMPLES (UINT64_C(1) << 48) /* samples of one epoch */
@@ -135,30 +161,32 @@
 #define LIMIT_AUDIT_BYTES       (UINT64_C(8) << 30) /* memory of hvd-audit */
 
 /* hvd-bench */
-#define LIMIT_BENCH_BYTES    (UINT64_C(16) << 30) /* of one allreduce */
+#define LIMIT_BENCH_BYTES    (UINT64_C(16) << 30) /* bytes of one allreduce */
 #define LIMIT_BENCH_REPEATS  100000               /* allreduces of one size */
 #define LIMIT_BENCH_MODEL_MB 65536
 #define LIMIT_BENCH_LAYERS   1024
 #define LIMIT_BENCH_BATCH    65536  /* samples of a step of one worker */
 #define LIMIT_BENCH_WAIT_MS  600000 /* computation of one step */
-#define LIMIT_BENCH_STEPS    10000  /* of an iteration, and iterations */
+#define LIMIT_BENCH_STEPS    10000  /* steps of an iteration; iterations of a run */
 #define LIMIT_BENCH_ROUNDS   256    /* rows of rounds that are kept */
 
-/* Output of workers, in the driver */
+/* Output of workers, and --on-event, in the driver */
 #define LIMIT_OUTPUT_LINE_BYTES (64 * 1024) /* a longer line is cut into several lines */
 /* the least --output-limit: a quarter of it holds the longest piece that is written at once */
 #define LIMIT_OUTPUT_FILE_LEAST_BYTES (1024 * 1024)
 /* output that may wait for a slow terminal or file */
 #define LIMIT_OUTPUT_WAITING_BYTES (16 * 1024 * 1024)
-/* how long a finished job waits for a slow terminal or file */
+/* how long a finished job waits for a slow terminal or file, or --on-event */
 #define LIMIT_OUTPUT_LINGER_US (5 * INT64_C(1000000))
+#define LIMIT_HOOK_EVENTS      256 /* events that wait for a call; older ones are dropped */
+#define LIMIT_HOOK_WORDS       64  /* of the command */
 
 /* A host */
 #define LIMIT_PROCESSES (4 * 1024 * 1024) /* processes of a machine, as many as Linux allows */
 
 /* Kept in memory and on disk */
 #define LIMIT_EVENTS_KEPT            4096 /* event lines that a driver keeps in memory */
-#define LIMIT_EVENTS_LOG_BYTES       (16 * 1024 * 1024) /* then it becomes events.log.1 */
+#define LIMIT_EVENTS_LOG_BYTES       (16 * 1024 * 1024) /* a longer log becomes events.log.1 */
 #define LIMIT_BLACKLIST_ENTRIES      65536
 #define LIMIT_BLACKLIST_HISTORY_ROWS 100 /* per host or slot; older rows are dropped */
 /* incarnations, and failure times, kept per host or slot */

@@ -83,10 +83,11 @@ int log_set_levels(const char *spec, struct hvd_err *err)
             continue;
         }
         if (part.at != spec)
-            return err_set(err, HVD_E_INVAL,
-                           "%s: this log level for all parts would undo the levels of parts before "
-                           "it; write it first",
-                           text_quote(part.at, part.length, quoted));
+            return err_set(
+                err, HVD_E_INVAL,
+                "%s: a log level for all subsystems replaces the levels before it; write the "
+                "level for all first",
+                text_quote(part.at, part.length, quoted));
         for (index = 0; index < LOG_SUBSYSTEM_COUNT; index++)
             wanted[index] = (enum log_level)level;
     }

@@ -14,6 +14,14 @@ static void *libc_alloc(void *arg, size_t bytes)
     return malloc(bytes);
 }
 
+/* calloc does not write to pages that are new from the kernel: they are zero, and a large block
+ * costs only the pages that its owner uses. */
+static void *libc_zalloc(void *arg, size_t bytes)
+{
+    (void)arg;
+    return calloc(1, bytes);
+}
+
 static void *libc_resize(void *arg, void *block, size_t bytes)
 {
     (void)arg;
@@ -26,8 +34,8 @@ static void libc_free(void *arg, void *block)
     free(block);
 }
 
-static const struct mem_ops libc_ops = { libc_alloc, libc_resize, libc_free, NULL };
-static struct mem_ops current = { libc_alloc, libc_resize, libc_free, NULL };
+static const struct mem_ops libc_ops = { libc_alloc, libc_resize, libc_free, NULL, libc_zalloc };
+static struct mem_ops current = { libc_alloc, libc_resize, libc_free, NULL, libc_zalloc };
 
 void mem_set_ops(const struct mem_ops *ops)
 {
@@ -41,8 +49,11 @@ void *mem_alloc(size_t bytes)
 
 void *mem_zalloc(size_t bytes)
 {
-    void *block = mem_alloc(bytes);
+    void *block;
 
+    if (current.zalloc)
+        return current.zalloc(current.arg, bytes ? bytes : 1);
+    block = mem_alloc(bytes);
     if (block)
         memset(block, 0, bytes);
     return block;
@@ -60,7 +71,7 @@ void *mem_zalloc_array(size_t count, size_t size)
     return mem_zalloc(count * size);
 }
 
-/* Returns a copy of `length` bytes with a NUL behind them; NULL: memory is out. */
+/* Returns a copy of `length` bytes with a NUL behind them; NULL: no memory is left. */
 char *mem_strndup(const char *text, size_t length)
 {
     char *copy = length < SIZE_MAX ? mem_alloc(length + 1) : NULL;

@@ -94,8 +94,8 @@ int opt_init(struct opt_set *set, const struct opt *table, size_t count, void *c
         require(&table[i], !rc || rc == HVD_E_NOMEM, rc ? err.text : "");
     }
     if (!rc) {
-        /* `config` may hold anything until here. It is cleared when nothing can fail any more, so a
-         * failure leaves it unchanged. */
+        /* `config` may hold anything until here. The loop clears `config` when nothing can fail any
+         * more, so a failure leaves `config` unchanged. */
         for (size_t i = 0; i < count; i++)
             opt_value_clear(&table[i], field_of(set, &table[i]));
         opt_stage_commit(&stage);

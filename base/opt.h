@@ -94,8 +94,8 @@ const char *opt_place(const struct opt_set *set, const char *option);
  * "job.conf:3", "the default" or "no source". Borrowed like opt_place. */
 const char *opt_origin(const struct opt_set *set, const char *name);
 
-/* Takes the value away, and what is known of its sources: it is as if the option had never been
- * given. The option has no default. */
+/* Makes the option as if it had never been given: removes its value, and what is known of the
+ * sources of the value. Only for an option without a default. */
 void opt_forget(struct opt_set *set, const char *name);
 
 #endif

@@ -204,7 +204,7 @@ int opt_argv(struct opt_set *set, int argc, char *const *argv, int *ret_rest, st
                      : argument == optional_argument ? "::"
                                                      : "");
     }
-    /* in glibc this starts a new command line: the state of an earlier one is dropped */
+    /* in glibc the value 0 makes getopt forget an earlier command line */
     optind = 0;
     opterr = 0;
     while (!rc) {

@@ -15,7 +15,8 @@
 #define HELP_COLUMN 30 /* column at which the help texts begin */
 #define TEST_GROUP  "for tests only"
 
-const char *opt_show_group(const struct opt *row)
+/* Returns the group under which --help shows the option. */
+static const char *opt_show_group(const struct opt *row)
 {
     return row->flags & OPT_TEST_ONLY ? TEST_GROUP : row->group;
 }
@@ -157,7 +158,7 @@ static int hand_over(struct buf *text, int rc, struct buf *out)
     return rc;
 }
 
-/* Appends the text of --help. If memory or the room of `out` is out, `out` is unchanged. */
+/* Appends the text of --help. If memory or `out` is full, `out` is unchanged. */
 int opt_show_help(const struct opt_set *set, const char *usage, const char *about, struct buf *out)
 {
     struct buf text;

@@ -34,7 +34,4 @@ int opt_show_names(const struct opt_set *set, struct buf *out) MUST_CHECK;
 typedef int opt_show_fn(void *arg, const struct opt *row);
 int opt_show_each(const struct opt_set *set, opt_show_fn *visit, void *arg);
 
-/* Returns the heading under which the help shows the row. */
-const char *opt_show_group(const struct opt *row);
-
 #endif

@@ -13,7 +13,7 @@
 enum opt_kind {
     OPT_FLAG,     /* bool, false: --name or --no-name; in files true or false */
     OPT_NUMBER,   /* uint64_t, 0 */
-    OPT_DURATION, /* int64_t in microseconds, 0: see base/time.h */
+    OPT_DURATION, /* int64_t in microseconds, 0: "90s" or "1m30s" (base/time.h) */
     OPT_RANGE,    /* struct opt_range, 0 0: two durations, "10s,10m", the lower first */
     OPT_TEXT,     /* char *, NULL */
     OPT_CHOICE,   /* unsigned or an enum, 0: the index of the word in `choices` */

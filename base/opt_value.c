@@ -21,7 +21,7 @@ int opt_value_fail(int code, struct hvd_err *err)
     return err_set(err, code, "%s", err_text(code));
 }
 
-static const char *shown(const char *text, char quoted[TEXT_QUOTE_MAX])
+static const char *opt_shown(const char *text, char quoted[TEXT_QUOTE_MAX])
 {
     return text_quote(text, strlen(text), quoted);
 }
@@ -39,7 +39,7 @@ static int read_flag(const char *text, bool *field, struct hvd_err *err)
             return 0;
         }
     }
-    return err_set(err, HVD_E_INVAL, "%s: must be true or false", shown(text, quoted));
+    return err_set(err, HVD_E_INVAL, "%s: must be true or false", opt_shown(text, quoted));
 }
 
 static const char size_suffixes[] = "KMGT";
@@ -70,7 +70,7 @@ static int read_size(const struct opt *row, const char *text, uint64_t *field, s
     if (rc)
         return rc;
     if (number > most >> shift || number << shift < row->min)
-        return err_set(err, HVD_E_LIMIT, "%s: must be %s", shown(text, quoted),
+        return err_set(err, HVD_E_LIMIT, "%s: must be %s", opt_shown(text, quoted),
                        opt_value_bounds(row, bounds));
     *field = number << shift;
     return 0;
@@ -108,17 +108,17 @@ static int read_duration(const struct opt *row, const char *text, int64_t *field
         return rc;
     if (us == TIME_NEVER && !(row->flags & OPT_NEVER))
         return err_set(err, HVD_E_LIMIT, "%s: this time may not be \"never\"; write a duration",
-                       shown(text, quoted));
+                       opt_shown(text, quoted));
     if (us != TIME_NEVER && (us < (int64_t)row->min || us > max_us(row)))
-        return err_set(err, HVD_E_LIMIT, "%s: must be %s", shown(text, quoted),
+        return err_set(err, HVD_E_LIMIT, "%s: must be %s", opt_shown(text, quoted),
                        opt_value_bounds(row, bounds));
     *field = us;
     return 0;
 }
 
 /* Reads two durations, the shorter one first. */
-static int read_range(const struct opt *row, const char *text, struct opt_range *field,
-                      struct hvd_err *err)
+static int opt_read_range(const struct opt *row, const char *text, struct opt_range *field,
+                          struct hvd_err *err)
 {
     struct span high = span_trim((struct span){ text, strlen(text) });
     struct span low = { high.at, 0 };
@@ -135,7 +135,7 @@ static int read_range(const struct opt *row, const char *text, struct opt_range 
         high = span_trim((struct span){ high.at + 1, high.length - 1 });
     if (!low.length || !high.length || low.length >= TIME_TEXT_MAX || high.length >= TIME_TEXT_MAX)
         return err_set(err, HVD_E_INVAL, "%s: must be two durations, such as \"10s 10m\"",
-                       shown(text, quoted));
+                       opt_shown(text, quoted));
     snprintf(words[0], sizeof(words[0]), "%.*s", (int)low.length, low.at);
     snprintf(words[1], sizeof(words[1]), "%.*s", (int)high.length, high.at);
     rc = read_duration(row, words[0], &range.low_us, err);
@@ -146,7 +146,7 @@ static int read_range(const struct opt *row, const char *text, struct opt_range 
     if (range.low_us > range.high_us)
         return err_set(err, HVD_E_INVAL,
                        "%s: the first duration must not be longer than the second",
-                       shown(text, quoted));
+                       opt_shown(text, quoted));
     *field = range;
     return 0;
 }
@@ -174,12 +174,13 @@ static int read_choice(const struct opt *row, const char *text, unsigned *field,
             return 0;
         }
     }
-    return err_set(err, HVD_E_INVAL, "%s: must be one of %s", shown(text, quoted),
+    return err_set(err, HVD_E_INVAL, "%s: must be one of %s", opt_shown(text, quoted),
                    opt_value_bounds(row, bounds));
 }
 
 /* Checks the length of a text option and copies the text. */
-static int copy_text(const struct opt *row, const char *text, char **ret_copy, struct hvd_err *err)
+static int opt_copy_text(const struct opt *row, const char *text, char **ret_copy,
+                         struct hvd_err *err)
 {
     size_t length = strlen(text);
     char quoted[TEXT_QUOTE_MAX];
@@ -187,7 +188,7 @@ static int copy_text(const struct opt *row, const char *text, char **ret_copy, s
 
     if (length > LIMIT_OPTION_TEXT_BYTES)
         return err_set(err, HVD_E_LIMIT, "%s: the value is longer than %d bytes; shorten it",
-                       shown(text, quoted), LIMIT_OPTION_TEXT_BYTES);
+                       opt_shown(text, quoted), LIMIT_OPTION_TEXT_BYTES);
     if (length == 0 && row->min)
         return err_set(err, HVD_E_INVAL, "%s must not be empty", row->arg);
     copy = mem_strdup(text);
@@ -222,7 +223,7 @@ static int read_list_item(const struct opt *row, const char *text, struct opt_li
                        LIMIT_OPTION_ITEMS);
     if (rc)
         return opt_value_fail(rc, err);
-    rc = copy_text(row, text, &copy, err);
+    rc = opt_copy_text(row, text, &copy, err);
     if (rc)
         return rc;
     field->items[field->count++] = copy;
@@ -250,9 +251,9 @@ int opt_value_read(const struct opt *row, const char *text, void *field, struct 
         return text_parse_u64(span, row->min, row->max ? row->max : UINT64_MAX, row->arg, field,
                               err);
     case OPT_DURATION: return read_duration(row, text, field, err);
-    case OPT_RANGE: return read_range(row, text, field, err);
+    case OPT_RANGE: return opt_read_range(row, text, field, err);
     case OPT_TEXT:
-        rc = copy_text(row, text, &copy, err);
+        rc = opt_copy_text(row, text, &copy, err);
         if (!rc) {
             mem_free(*(char **)field);
             *(char **)field = copy;

@@ -9,7 +9,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_blank(char c)
+/* Names a signal for a person who has to act. */
+const char *text_signal(int number, char text[TEXT_SIGNAL_MAX])
+{
+    const char *name = sigabbrev_np(number);
+
+    snprintf(text, TEXT_SIGNAL_MAX, "signal %d%s%.16s%s", number, name ? " (SIG" : "",
+             name ? name : "", name ? ")" : "");
+    return text;
+}
+
+static bool text_is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';
 }
@@ -17,11 +27,11 @@ static bool is_blank(char c)
 /* Returns the span without blanks at both ends. */
 struct span span_trim(struct span span)
 {
-    while (span.length && is_blank(span.at[0])) {
+    while (span.length && text_is_blank(span.at[0])) {
         span.at++;
         span.length--;
     }
-    while (span.length && is_blank(span.at[span.length - 1]))
+    while (span.length && text_is_blank(span.at[span.length - 1]))
         span.length--;
     return span;
 }

@@ -38,6 +38,11 @@ const char *text_quote(const char *text, size_t length, char quoted[TEXT_QUOTE_M
  * the line is the format itself. Returns the length in bytes. */
 size_t text_line(char *line, size_t size, const char *format, va_list args) PRINTF_LIKE(3, 0);
 
+/* Writes a signal with its number and its name: "signal 11 (SIGSEGV)"; a number without a name is
+ * alone. Returns text. */
+#define TEXT_SIGNAL_MAX 40
+const char *text_signal(int number, char text[TEXT_SIGNAL_MAX]);
+
 /* true: text is valid UTF-8 without control characters other than tab and newline. */
 bool text_is_clean(const char *text, size_t length);
 

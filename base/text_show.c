@@ -1,7 +1,7 @@
 /*
- * text_show.c: what a terminal may have of foreign text. Called for the output of workers where a
- * terminal reads it, and for what the verbs print. Invariant: no sequence passes that moves the
- * cursor, erases, answers, or reaches past its own line.
+ * text_show.c: makes foreign text safe for a terminal. Called for the output of workers, where a
+ * terminal reads that output, and for the output of the verbs. Invariant: no sequence passes that
+ * moves the cursor, erases, answers, or reaches past its own line.
  */
 #include "base/text_show.h"
 
@@ -43,8 +43,9 @@ int text_show(struct buf *out, const char *text, size_t length, bool colours)
         }
         if (step)
             coloured = true;
-        /* A character of 1 to 4 bytes passes if it is clean and does not turn the direction of the
-         * text. A newline behind a colour does not pass: it gets a reset before it. */
+        /* A character of 1 to 4 bytes is copied unchanged if it is printable and does not change
+         * the direction of the text. A newline after a colour is not copied here: a reset of the
+         * colour is written before the newline. */
         for (size_t bytes = 1; !step && bytes <= 4 && bytes <= length - at; bytes++) {
             if ((text[at] == '\n' && coloured) || (bytes == 3 && text_show_turns(text + at)))
                 break;

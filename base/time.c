@@ -48,7 +48,8 @@ static const char *read_amount(const char *at, struct amount *ret_amount)
     if (!is_digit(*at))
         return NULL;
     for (; is_digit(*at); at++) {
-        if (amount.whole <= LIMIT_DURATION_US) /* a longer one is refused, and need not be exact */
+        /* a longer time is refused below, so its number need not be exact */
+        if (amount.whole <= LIMIT_DURATION_US)
             amount.whole = amount.whole * 10 + (*at - '0');
     }
     if (*at == '.') {

@@ -1,6 +1,8 @@
 /*
- * trace.c: the last decisions of a pure core or session, as lines in a ring. Called by the cores; a
- * panic prints the rings. The cores never log: a tap of the caller may turn lines into log lines.
+ * trace.c: keeps the last lines of a trace in a ring buffer. A line says in words what a pure core
+ * has decided. The cores call this file; a panic (a failed assertion) prints all traces. A core
+ * never writes to the log itself: the program that runs the core may set a tap, a callback that
+ * gets each new line and may log it.
  */
 #include "base/trace.h"
 
@@ -10,7 +12,6 @@
 #include "base/time.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,9 +63,8 @@ void trace_set_tap(struct trace *trace, trace_tap_fn *tap, void *arg)
 
 /* Adds a line to the ring, in place of the oldest, and shows it to the tap. `trace` NULL: nothing
  * happens. */
-PRINTF_LIKE(4, 0)
-static void trace_write(struct trace *trace, int64_t now_us, bool is_warning, const char *format,
-                        va_list args)
+void trace_say_args(struct trace *trace, int64_t now_us, enum trace_level level,
+                    const struct facts *facts, const char *format, va_list args)
 {
     char *line;
     int head;
@@ -78,7 +78,7 @@ static void trace_write(struct trace *trace, int64_t now_us, bool is_warning, co
     text_line(line + head, TRACE_LINE_MAX - (size_t)head, format, args);
     trace->written++;
     if (trace->tap)
-        trace->tap(trace->tap_arg, line, is_warning);
+        trace->tap(trace->tap_arg, line, level, facts);
 }
 
 void trace_add(struct trace *trace, int64_t now_us, const char *format, ...)
@@ -86,16 +86,17 @@ void trace_add(struct trace *trace, int64_t now_us, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    trace_write(trace, now_us, false, format, args);
+    trace_say_args(trace, now_us, TRACE_INFO, NULL, format, args);
     va_end(args);
 }
 
-void trace_warn(struct trace *trace, int64_t now_us, const char *format, ...)
+void trace_say(struct trace *trace, int64_t now_us, enum trace_level level,
+               const struct facts *facts, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    trace_write(trace, now_us, true, format, args);
+    trace_say_args(trace, now_us, level, facts, format, args);
     va_end(args);
 }
 

@@ -8,12 +8,24 @@
 #ifndef BASE_TRACE_H
 #define BASE_TRACE_H
 
+#include "base/facts.h"
 #include "base/panic.h"
+
+#include <stdarg.h>
 
 #define TRACE_LINE_MAX 400 /* bytes; a longer line is cut and ends in "..." */
 
-/* is_warning: the line was added by trace_warn. */
-typedef void trace_tap_fn(void *arg, const char *line, bool is_warning);
+/* How much a line matters to a person who looks after the program. */
+enum trace_level {
+    TRACE_ERROR,   /* the end of a job for a bad reason */
+    TRACE_WARNING, /* a failure, a stall, or a wait that an operator should know of */
+    TRACE_INFO,    /* a step of the job as a whole */
+    TRACE_DETAIL   /* a step of one of many workers or agents */
+};
+
+/* `facts` is NULL for a line that was added without facts. */
+typedef void trace_tap_fn(void *arg, const char *line, enum trace_level level,
+                          const struct facts *facts);
 
 struct trace {
     struct panic_dumper dumper;
@@ -34,9 +46,12 @@ void trace_set_tap(struct trace *trace, trace_tap_fn *tap, void *arg);
  * line. trace may be NULL: then nothing happens. */
 void trace_add(struct trace *trace, int64_t now_us, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Adds a line about a failure or a stall, as trace_add does. The tap is told that the line is a
- * warning, so a program can show it where its other lines are turned off. */
-void trace_warn(struct trace *trace, int64_t now_us, const char *format, ...) PRINTF_LIKE(3, 4);
+/* Adds a line as trace_add does, which adds lines of the level TRACE_INFO without facts. The tap is
+ * told the level, so a program can show some lines where others are turned off, and the facts. */
+void trace_say(struct trace *trace, int64_t now_us, enum trace_level level,
+               const struct facts *facts, const char *format, ...) PRINTF_LIKE(5, 6);
+void trace_say_args(struct trace *trace, int64_t now_us, enum trace_level level,
+                    const struct facts *facts, const char *format, va_list args) PRINTF_LIKE(5, 0);
 
 /* Returns the line that is `back` lines old (0: the last line); NULL when that line is not kept. */
 const char *trace_line(const struct trace *trace, size_t back);

@@ -17,7 +17,7 @@
 
 #define MEMBERS_MAX  8
 #define SAMPLES      500
-#define STEPS        100 /* of a sample */
+#define STEPS        100 /* steps that are timed together, as one sample */
 #define HANDED_BYTES 4096
 
 struct shared {

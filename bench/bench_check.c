@@ -61,7 +61,7 @@ static int measure(struct elastic_job *job, struct samples *checks, struct sampl
 
 int main(void)
 {
-    const struct elastic_plan plan = { 2, 1, 1, 0, 0, "time" };
+    const struct elastic_plan plan = { 2, 1, 1, 0, 0, "time", NULL };
     struct samples checks = { 0 }, loads = { 0 };
     struct elastic_job job;
     struct hvd_err err = { 0 };

@@ -18,7 +18,7 @@
 #define DEATHS     100
 #define DEATH_US   10000 /* from one to the next in a storm */
 #define RUNS       5
-#define MESSAGE_US 10 /* of virtual time between two events */
+#define MESSAGE_US 10 /* virtual time between two events */
 
 struct world {
     struct core *core;
@@ -345,7 +345,7 @@ static void show(const char *name, const struct figures *runs, size_t offset, ui
 
 int main(void)
 {
-    const struct mem_ops ops = { counted_alloc, counted_resize, counted_free, NULL };
+    const struct mem_ops ops = { counted_alloc, counted_resize, counted_free, NULL, NULL };
     const uint32_t sizes[] = { 100, 1000, 10000 };
     double base[4] = { 0 };
 

@@ -119,8 +119,8 @@ static int measure(const struct elastic_plan *plan, uint32_t times, struct hvd_e
 static int run(uint32_t times, uint32_t boot_ms, struct hvd_err *err)
 {
     const struct elastic_plan plans[] = {
-        {HOSTS,  2, 1,    STEP_US, boot_ms, "commit"},
-        { HOSTS, 1, 1024, STEP_US, boot_ms, "check" },
+        {HOSTS,  2, 1,    STEP_US, boot_ms, "commit", NULL},
+        { HOSTS, 1, 1024, STEP_US, boot_ms, "check",  NULL},
     };
     int rc = 0;
 

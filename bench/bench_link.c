@@ -29,7 +29,7 @@
 #endif
 
 #define MEMBERS_MAX  16
-#define ROUNDS       40 /* of connecting, and of cancelling */
+#define ROUNDS       40 /* how often the bench connects, and how often it cancels */
 #define LONG_US      (60 * INT64_C(1000000))
 #define SMALL_BYTES  4096
 #define SMALL_TIMES  2000

@@ -115,10 +115,10 @@ static int measure(const struct elastic_plan *plan, uint32_t kills, struct hvd_e
 static int run(uint32_t kills, struct hvd_err *err)
 {
     static const struct elastic_plan plans[] = {
-        {2,  2, 1,    STEP_US, 0, "commit"},
-        { 4, 4, 1,    STEP_US, 0, "commit"},
-        { 2, 2, 1024, STEP_US, 0, "check" },
-        { 4, 4, 1024, STEP_US, 0, "check" },
+        {2,  2, 1,    STEP_US, 0, "commit", NULL},
+        { 4, 4, 1,    STEP_US, 0, "commit", NULL},
+        { 2, 2, 1024, STEP_US, 0, "check",  NULL},
+        { 4, 4, 1024, STEP_US, 0, "check",  NULL},
     };
     int rc = 0;
 
@@ -144,9 +144,13 @@ static int read_words(int argc, char **argv, struct elastic_plan *plan, uint64_t
                       read_number(argv[3], "the number of slots", 32, &slots, err) ||
                       read_number(argv[4], "MiB", 65536, &mib, err)))
         return HVD_E_INVAL;
-    *plan = (struct elastic_plan){
-        (uint32_t)hosts, (uint32_t)slots, (uint32_t)mib, STEP_US, 0, mib > 64 ? "check" : "commit"
-    };
+    *plan = (struct elastic_plan){ (uint32_t)hosts,
+                                   (uint32_t)slots,
+                                   (uint32_t)mib,
+                                   STEP_US,
+                                   0,
+                                   mib > 64 ? "check" : "commit",
+                                   NULL };
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /*
- * bench_reduce: what reducing costs beside a copy, with each kind of instructions that this machine
- * has. Gigabytes a second are of all that is read and written: a copy reads one and writes one.
+ * bench_reduce: the speed of a reduction compared with that of a copy, with each kind of
+ * instructions that this machine has. Gigabytes per second count the bytes read plus the bytes
+ * written, so a copy of 1 GB counts as 2 GB.
  */
 #include "base/mem.h"
 #include "bench/bench.h"
@@ -47,7 +48,7 @@ static void finish(void *arg)
     bench_keep(load->to[0]);
 }
 
-/* Prints a line; gigabytes a second. */
+/* Prints a line with the speed in gigabytes per second, and returns that speed. */
 static double measure(struct load *load, void (*work)(void *arg), const char *name, double copying)
 {
     struct bench_result result = bench_time(work, load, SECONDS);

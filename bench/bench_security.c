@@ -1,10 +1,11 @@
 /*
- * bench_security: the cost of --data-security between two hosts, which are both this machine: until
- * a new round of two workers can compute together, and an allreduce of some sizes, in clear,
- * authenticated and encrypted. The three sets of processes take turns, so that other load of the
- * machine falls on all of them alike; the ratios are those of two that ran one after the other.
+ * bench_security: what --data-security costs between two hosts (both are this machine): the time
+ * from the beginning of a new round of two workers to the end of its first barrier, and the time of
+ * an allreduce of some sizes; each without security, authenticated, and encrypted. The three sets
+ * of processes work in turns, so that other load falls on all of them alike. A ratio compares the
+ * time of a set with the time of `none` in the same turn.
  *
- *     bench_security [ROUNDS]
+ *     bench_security [ROUNDS]    ROUNDS: the number of turns
  */
 #include "base/mem.h"
 #include "base/text.h"

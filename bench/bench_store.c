@@ -8,6 +8,7 @@
 #include "driver/core/core.h"
 #include "driver/journal/compact.h"
 #include "driver/journal/job_file.h"
+#include "driver/store/store_core.h"
 #include "os/clock.h"
 
 #include <fcntl.h>
@@ -64,20 +65,6 @@ static void write_batch(void *arg)
     write_records(arg, BATCH);
 }
 
-struct takeover {
-    struct core *core;
-    uint64_t count;
-    int64_t since_us;
-};
-
-static int take_record(void *arg, const struct journal_record *record, struct hvd_err *err)
-{
-    struct takeover *takeover = arg;
-
-    takeover->count++;
-    return core_replay(takeover->core, record, err);
-}
-
 static int open_job(const char *folder, struct store **ret_job)
 {
     static const struct job_facts fresh = { .job = "bench", .created_wall_us = 1 };
@@ -97,8 +84,10 @@ static double seconds_since(int64_t since_us)
 /* Opens the job as a successor does: the file is checked and its journal goes into a core. */
 static void take_over(struct load *load, const char *folder, const char *what)
 {
-    struct takeover takeover = { .core = NULL };
+    struct core *core = NULL;
     struct core_config config;
+    uint64_t records;
+    int64_t since_us;
     char path[128];
     struct stat st;
     double opened_s;
@@ -109,17 +98,17 @@ static void take_over(struct load *load, const char *folder, const char *what)
     config.min_np = 1;
     store_close(load->job);
     snprintf(path, sizeof(path), "%s/job", folder);
-    takeover.since_us = clock_now_us();
+    since_us = clock_now_us();
     if (stat(path, &st) || open_job(folder, &load->job))
         abort();
-    opened_s = seconds_since(takeover.since_us);
-    if (core_config_finish(&config, NULL) || !(takeover.core = core_create(&config, NULL)) ||
-        store_replay(load->job, take_record, &takeover, NULL))
+    opened_s = seconds_since(since_us);
+    if (core_config_finish(&config, NULL) || !(core = core_create(&config, NULL)) ||
+        store_replay_core(load->job, core, &records, NULL))
         abort();
     printf("%s: %.0f MB, %llu records: %.3f s to open and check it, %.3f s with the journal\n",
-           what, (double)st.st_size / 1e6, (unsigned long long)takeover.count, opened_s,
-           seconds_since(takeover.since_us));
-    core_free(takeover.core);
+           what, (double)st.st_size / 1e6, (unsigned long long)records, opened_s,
+           seconds_since(since_us));
+    core_free(core);
 }
 
 /* Lives as a job that loses a worker every few records, is taken over, and is compacted. */

@@ -1,12 +1,14 @@
 /*
- * board_worker: the worker of bench_recovery, bench_join and bench_check. It trains nothing: a
- * step is an allreduce, a moment of rest, and a commit or a check. When it was where stands on the
- * board.
+ * board_worker: the worker of bench_recovery, bench_join, bench_check and bench_checkpoint. It
+ * trains nothing: a step is an allreduce, a moment of rest or work, and a commit or a check. The
+ * worker writes the times of its rounds and steps on the board (board.h).
  *
  *     board_worker BOARD STATE-MIB STEP-US BOOT-MS MODE
  *
  * MODE: commit (in each step), check (one commit in the beginning, as a large state would have),
- * or time (what a check costs).
+ * time (what a check costs), device (a commit after each BOARD_BLOCK_STEPS steps; the processor
+ * rests in a step, as if a device computed), or compute (the same; the processor computes in a
+ * step).
  */
 #include "base/err.h"
 #include "base/mem.h"
@@ -22,16 +24,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NUMBERS     256 /* in an allreduce: a small model's gradient */
-#define TIMED       20000000
-#define TIMED_LOADS 200000000
+#define NUMBERS 256 /* in an allreduce: a small model's gradient */
+/* A unit of work takes about a microsecond: so many numbers of the state, so many times. */
+#define UNIT_NUMBERS 1024
+#define UNIT_PASSES  1
+
+#define TIMED        20000000
+#define TIMED_LOADS  200000000
 
 struct worker {
     struct board *board;
     struct board_slot *seat;
     struct board_round *round;
     uint64_t mib, step_us, boot_ms;
-    bool commits, times;
+    bool commits, times, blocks, computes;
+    int64_t block_us; /* when the block of steps began */
+    size_t next;      /* the place in the state where the next step computes */
     int64_t steps;
     float numbers[NUMBERS];
     char *state;
@@ -107,6 +115,38 @@ static int time_checks(hvd_state *state, struct worker *worker)
     return 0;
 }
 
+/* Changes a part of the state, as an optimizer does: always the same work for the same `units`. */
+static void compute(struct worker *worker, uint64_t units)
+{
+    size_t count = (worker->mib << 20) / sizeof(float);
+    float *numbers = (float *)worker->state;
+
+    for (; count && units; units--) {
+        float gradient = (float)units * 1e-9F;
+
+        if (worker->next + UNIT_NUMBERS > count)
+            worker->next = 0;
+        for (int pass = 0; pass < UNIT_PASSES; pass++)
+            for (size_t i = worker->next; i < worker->next + UNIT_NUMBERS; i++)
+                numbers[i] = numbers[i] * 0.999F + gradient;
+        worker->next += UNIT_NUMBERS;
+    }
+}
+
+/* Notes on the board how long the block of steps took that ends with this commit. */
+static void note_block(struct worker *worker)
+{
+    struct board_slot *seat = worker->seat;
+    int64_t now_us = clock_now_us();
+
+    if (worker->block_us) {
+        seat->block_us[seat->blocks % BOARD_BLOCKS] = now_us - worker->block_us;
+        seat->blocks++;
+        board_ring(worker->board);
+    }
+    worker->block_us = now_us;
+}
+
 static int step(hvd_state *state, struct worker *worker)
 {
     int code = hvd_allreduce(worker->numbers, worker->numbers, NUMBERS, HVD_FLOAT32, HVD_AVERAGE);
@@ -117,7 +157,16 @@ static int step(hvd_state *state, struct worker *worker)
     if (worker->mib)
         worker->state[worker->steps % 4096]++;
     note_step(worker);
-    rest(worker->step_us);
+    if (worker->computes)
+        compute(worker, worker->step_us);
+    else
+        rest(worker->step_us);
+    if (worker->blocks && worker->steps % BOARD_BLOCK_STEPS == 0) {
+        code = hvd_state_commit(state);
+        if (!code)
+            note_block(worker);
+        return code;
+    }
     if (worker->commits || worker->steps == 1)
         return hvd_state_commit(state);
     return hvd_state_check(state);
@@ -164,6 +213,8 @@ static int read_words(struct worker *worker, char **words, uint64_t *ret_incarna
         return HVD_E_INVAL;
     worker->commits = !strcmp(words[5], "commit");
     worker->times = !strcmp(words[5], "time");
+    worker->computes = !strcmp(words[5], "compute");
+    worker->blocks = worker->computes || !strcmp(words[5], "device");
     if (board_open(words[1], &worker->board, &err)) {
         fprintf(stderr, "board_worker: %s\n", err.text);
         return HVD_E_IO;
@@ -205,7 +256,8 @@ int main(int argc, char **argv)
     int code;
 
     if (argc != 6 || read_words(&worker, argv, &incarnation)) {
-        fprintf(stderr, "board_worker: BOARD STATE-MIB STEP-US BOOT-MS commit|check|time\n");
+        fprintf(stderr,
+                "board_worker: BOARD STATE-MIB STEP-US BOOT-MS commit|check|time|device|compute\n");
         return 2;
     }
     rest(worker.boot_ms * 1000);

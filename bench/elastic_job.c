@@ -18,7 +18,7 @@
 
 #define PATIENCE_US (120 * TIME_S)
 #define PATH_MAX_   128
-#define WORDS_MAX   40
+#define WORDS_MAX   64
 
 static void path_of(const struct elastic_job *job, const char *name, char path[PATH_MAX_])
 {
@@ -56,39 +56,39 @@ static int start_driver(struct elastic_job *job, struct hvd_err *err)
     const struct elastic_plan *plan = &job->plan;
     char state[PATH_MAX_], hosts[PATH_MAX_], board[PATH_MAX_], log[PATH_MAX_];
     char np[16], mib[16], step[16], boot[16];
-    const char *words[] = { BENCH_ELASTIC,
-                            "--state-dir",
-                            state,
-                            "-np",
-                            np,
-                            "--min-np",
-                            "1",
-                            "--max-np",
-                            "unlimited",
-                            "--hostfile",
-                            hosts,
-                            "--discovery-interval",
-                            "50ms",
-                            "--blacklist-cooldown-range",
-                            "0",
-                            "0",
-                            "--slot-restarts",
-                            "0",
-                            "--gather",
-                            "5s",
-                            "--kill-grace",
-                            "2s",
-                            "--",
-                            BENCH_WORKER,
-                            board,
-                            mib,
-                            step,
-                            boot,
-                            plan->mode,
-                            NULL };
+    const char *words[WORDS_MAX] = { BENCH_ELASTIC,
+                                     "--state-dir",
+                                     state,
+                                     "-np",
+                                     np,
+                                     "--min-np",
+                                     "1",
+                                     "--max-np",
+                                     "unlimited",
+                                     "--hostfile",
+                                     hosts,
+                                     "--discovery-interval",
+                                     "50ms",
+                                     "--blacklist-cooldown-range",
+                                     "0",
+                                     "0",
+                                     "--slot-restarts",
+                                     "0",
+                                     "--gather",
+                                     "5s",
+                                     "--kill-grace",
+                                     "2s" };
+    const char *const worker[] = { "--", BENCH_WORKER, board, mib, step, boot, plan->mode };
+    size_t count = 0;
     struct process_spec spec = { .argv = words, .in = -1, .group = true, .dies_with_us = SIGTERM };
     int rc;
 
+    while (words[count])
+        count++;
+    for (size_t i = 0; plan->options && plan->options[i] && i < ELASTIC_JOB_OPTIONS; i++)
+        words[count++] = plan->options[i];
+    for (size_t i = 0; i < ARRAY_SIZE(worker); i++)
+        words[count++] = worker[i];
     path_of(job, "job", state);
     path_of(job, "hosts", hosts);
     path_of(job, "board", board);
@@ -148,6 +148,39 @@ void elastic_job_end(struct elastic_job *job)
     if (job->folder[0])
         nftw(job->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     job->folder[0] = '\0';
+}
+
+int elastic_job_ask(const struct elastic_job *job, const char *verb, struct hvd_err *err)
+{
+    char state[PATH_MAX_];
+    const char *words[] = { BENCH_ELASTIC, verb, "--state-dir", state, NULL };
+    struct process_spec spec = { .argv = words, .in = -1, .out = -1, .err = STDERR_FILENO };
+    int status = -1;
+    pid_t pid;
+    int rc;
+
+    path_of(job, "job", state);
+    rc = process_spawn(&spec, &pid, err);
+    if (rc)
+        return rc;
+    if (waitpid(pid, &status, 0) != pid || status)
+        return err_set(err, HVD_E_STATE, "hvd-elastic %s: has failed; read its lines above", verb);
+    return 0;
+}
+
+size_t elastic_job_logged(const struct elastic_job *job, const char *text)
+{
+    char path[PATH_MAX_], line[1024];
+    size_t count = 0;
+    FILE *file;
+
+    path_of(job, "log", path);
+    file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file))
+        count += strstr(line, text) != NULL;
+    if (file)
+        fclose(file);
+    return count;
 }
 
 /* ---- rounds -----------------------------------------------------------------------------------

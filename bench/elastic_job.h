@@ -12,13 +12,19 @@
 #define ELASTIC_JOB_WORKERS 64
 
 struct elastic_plan {
-    uint32_t hosts; /* 127.0.0.1 and those after it */
-    uint32_t slots; /* of each */
+    uint32_t hosts; /* 127.0.0.1 and the addresses after it */
+    uint32_t slots; /* of each host */
     uint32_t state_mib;
     uint32_t step_us; /* how long a worker rests in each step */
     uint32_t boot_ms; /* how long it boots */
-    const char *mode; /* see board_worker.c */
+    /* what a worker does in its steps: a MODE of board_worker.c ("commit", "check", "time",
+     * "device", "compute") */
+    const char *mode;
+    /* more options of hvd-elastic, ended by NULL; NULL: none */
+    const char *const *options;
 };
+
+#define ELASTIC_JOB_OPTIONS 16
 
 struct elastic_job {
     struct elastic_plan plan;
@@ -38,12 +44,20 @@ int elastic_job_begin(struct elastic_job *job, const struct elastic_plan *plan,
 /* Stops the job, waits for its end, removes the folder. Again: nothing. */
 void elastic_job_end(struct elastic_job *job);
 
-/* The job's hosts are now so many. */
+/* Changes the number of hosts that the job may use. */
 int elastic_job_hosts(struct elastic_job *job, uint32_t hosts, struct hvd_err *err) MUST_CHECK;
 
 /* Waits for a round after the last awaited one, of so many workers (0: of any number), in which
  * each worker has done a step. */
 int elastic_job_await(struct elastic_job *job, size_t count, struct hvd_err *err) MUST_CHECK;
+
+/* Runs `hvd-elastic VERB` for the job, and waits for its end. An exit code other than 0 is
+ * HVD_E_STATE. */
+int elastic_job_ask(const struct elastic_job *job, const char *verb,
+                    struct hvd_err *err) MUST_CHECK;
+
+/* Returns how many lines of the driver's log have this text. */
+size_t elastic_job_logged(const struct elastic_job *job, const char *text);
 
 struct board_round *elastic_job_round(const struct elastic_job *job, uint64_t incarnation,
                                       uint64_t number);

@@ -138,8 +138,8 @@ static struct blacklist_entry *blacklist_find(const struct blacklist *blacklist,
 }
 
 /* Inserts an entry without failures. *ret_evicted: the entry that was removed to make room, which
- * the caller frees; NULL: none. HVD_E_LIMIT: the blacklist is full, and each entry cools or has
- * failures that count. */
+ * the caller frees; NULL: none. HVD_E_LIMIT: the blacklist is full, and each entry has
+ * failures that count, or a cooldown that is not over. */
 static int blacklist_add(struct blacklist *blacklist, const char *host, uint32_t slot,
                          int64_t now_us, struct blacklist_entry **ret_entry,
                          struct blacklist_entry **ret_evicted, struct hvd_err *err)
@@ -174,10 +174,12 @@ static int blacklist_add(struct blacklist *blacklist, const char *host, uint32_t
     }
     if (rc) {
         if (rc == HVD_E_LIMIT)
-            err_set(err, rc, "the blacklist is full with %zu hosts and slots; clear some of them",
+            err_set(err, rc,
+                    "the blacklist is full with %zu hosts and slots; clear some of them with "
+                    "hvd-elastic blacklist clear",
                     blacklist->entries.count);
         else
-            err_set(err, rc, "the blacklist: %s", err_text(rc));
+            err_set(err, rc, "no memory for an entry of the blacklist; free memory on this host");
         mem_free(entry);
         return rc;
     }
@@ -196,16 +198,27 @@ static int blacklist_add(struct blacklist *blacklist, const char *host, uint32_t
 
 /* Writes a line about a change to the trace. The line shows the state after the change. */
 static void blacklist_trace(const struct blacklist *blacklist, const struct blacklist_entry *entry,
-                            const char *what, int64_t now_us)
+                            enum trace_level level, enum facts_kind kind, const char *what,
+                            int64_t now_us)
 {
     char key[BLACKLIST_KEY_TEXT_MAX];
     char text[BLACKLIST_SENTENCE_MAX];
     struct blacklist_verdict verdict;
+    struct facts facts = { .kind = kind,
+                           .host = entry->host,
+                           .has_slot = entry->slot != BLACKLIST_WHOLE_HOST,
+                           .slot = entry->slot };
 
     if (!blacklist->trace)
         return;
     verdict = blacklist_verdict(blacklist, entry->host, entry->slot, now_us);
-    trace_add(blacklist->trace, now_us, "blacklist: %s %s: %s",
+    facts.cause = verdict.reason;
+    if (verdict.state == BLACKLIST_COOLING)
+        facts.left_us = verdict.until_us - now_us;
+    /* The line before says why it failed. */
+    if (level == TRACE_WARNING)
+        verdict.reason = "";
+    trace_say(blacklist->trace, now_us, level, &facts, "blacklist: %s %s: %s",
               blacklist_key_format(entry->host, entry->slot, key), what,
               blacklist_sentence(&verdict, now_us, text));
 }
@@ -274,7 +287,8 @@ static void blacklist_charge(struct blacklist *blacklist, struct blacklist_entry
     }
     blacklist_note_cooldown(blacklist, entry);
     entry_export(entry, moment, &ret_change->record);
-    blacklist_trace(blacklist, entry, event->counted ? "failed" : "failed too", now_us);
+    blacklist_trace(blacklist, entry, TRACE_WARNING, KIND_FAILURE_COUNTED,
+                    event->counted ? "failed" : "failed too", now_us);
 }
 
 /* Records a failure. A repeated report of an incarnation changes nothing (ret_change->none).
@@ -295,7 +309,8 @@ int blacklist_failure(struct blacklist *blacklist, const struct blacklist_failur
     if (failure->incarnation > INT64_MAX)
         return err_set(err, HVD_E_INVAL,
                        "a failure of host %s: incarnation %" PRIu64
-                       " is too large; the largest is %" PRId64,
+                       " is too large, and the largest is %" PRId64
+                       "; this is a bug of hvd-elastic, so please report it",
                        failure->host, failure->incarnation, INT64_MAX);
     entry = blacklist_find(blacklist, failure->host, charged);
     /* A repeated report of the same incarnation counts once. */
@@ -313,7 +328,8 @@ int blacklist_failure(struct blacklist *blacklist, const struct blacklist_failur
         ret_change->evicted = true;
         ret_change->evicted_slot = evicted->slot;
         memcpy(ret_change->evicted_host, evicted->host, strlen(evicted->host) + 1);
-        blacklist_trace(blacklist, evicted, "forgotten to make room", moment.now_us);
+        blacklist_trace(blacklist, evicted, TRACE_INFO, KIND_FAILURE_FORGOTTEN,
+                        "forgotten to make room", moment.now_us);
         mem_free(evicted);
     }
     return 0;
@@ -353,7 +369,8 @@ size_t blacklist_healthy(struct blacklist *blacklist, const char *host, uint32_t
         if (!forgiven)
             continue;
         entry_export(entry, moment, &ret_changed[changed++]);
-        blacklist_trace(blacklist, entry, "healthy", moment.now_us);
+        blacklist_trace(blacklist, entry, TRACE_DETAIL, KIND_FAILURE_FORGOTTEN, "healthy",
+                        moment.now_us);
     }
     return changed;
 }
@@ -385,7 +402,7 @@ int blacklist_clear(struct blacklist *blacklist, const char *host, uint32_t slot
     memcpy(ret_change->event.host, entry->host, strlen(entry->host) + 1);
     blacklist_reason_set(ret_change->event.reason, "cleared by the operator");
     entry_export(entry, moment, &ret_change->record);
-    blacklist_trace(blacklist, entry, "cleared", moment.now_us);
+    blacklist_trace(blacklist, entry, TRACE_INFO, KIND_FAILURE_FORGOTTEN, "cleared", moment.now_us);
     return 0;
 }
 
@@ -403,7 +420,9 @@ int blacklist_load(struct blacklist *blacklist, const struct blacklist_record *r
     if (rc)
         return rc;
     if (blacklist_find(blacklist, record->host, record->slot))
-        return err_set(err, HVD_E_EXISTS, "%s: the blacklist has two records of this key",
+        return err_set(err, HVD_E_EXISTS,
+                       "%s: the blacklist has two records of this host or slot; remove one "
+                       "of them from the store of the job",
                        blacklist_key_format(record->host, record->slot, key));
     rc = blacklist_add(blacklist, record->host, record->slot, moment.now_us, &entry, &evicted, err);
     if (rc)
@@ -420,7 +439,8 @@ int blacklist_load(struct blacklist *blacklist, const struct blacklist_record *r
     entry->incarnations = record->incarnations;
     memcpy(entry->reason, record->reason, sizeof(entry->reason));
     blacklist_note_cooldown(blacklist, entry);
-    blacklist_trace(blacklist, entry, "loaded", moment.now_us);
+    blacklist_trace(blacklist, entry, TRACE_DETAIL, KIND_FAILURE_REMEMBERED, "loaded",
+                    moment.now_us);
     return 0;
 }
 

@@ -64,8 +64,8 @@ int blacklist_failure(struct blacklist *blacklist, const struct blacklist_failur
 /*
  * A worker has run on this slot since `since_us`: for each policy.decay_us of healthy running, the
  * slot and its host are each forgiven one failure. No time counts twice. The core calls this when a
- * worker ends, before it reports a failure. Returns the number of records in ret_changed. They need
- * not be stored: if one is lost, only its forgiveness is lost.
+ * worker ends, before it reports a failure. Returns the number of records in ret_changed. The
+ * caller need not store these records: a lost record costs only its forgiveness.
  */
 size_t blacklist_healthy(struct blacklist *blacklist, const char *host, uint32_t slot,
                          int64_t since_us, struct blacklist_moment moment,

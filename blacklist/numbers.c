@@ -97,7 +97,7 @@ int numbers_parse(struct span span, const char *what, struct numbers *ret_number
         numbers.item[numbers.count++] = (int64_t)value;
     }
     if (!numbers_are_valid(&numbers))
-        return err_set(err, HVD_E_INVAL, "%s: the numbers do not rise", what);
+        return err_set(err, HVD_E_INVAL, "%s: the numbers are not in rising order", what);
     *ret_numbers = numbers;
     return 0;
 }

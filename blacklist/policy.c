@@ -31,7 +31,8 @@ int policy_check(const struct policy *policy, struct hvd_err *err)
     time_format(policy->lower_us, lower);
     time_format(policy->upper_us, upper);
     if (policy->lower_us < 0)
-        return err_set(err, HVD_E_INVAL, "cooldown range %s to %s: it may not start below 0", lower,
+        return err_set(err, HVD_E_INVAL,
+                       "cooldown range %s to %s: the first time is below 0; give 0 or more", lower,
                        upper);
     if (policy->upper_us > LIMIT_DURATION_US)
         return err_set(err, HVD_E_LIMIT,
@@ -47,17 +48,20 @@ int policy_check(const struct policy *policy, struct hvd_err *err)
         return err_set(err, HVD_E_INVAL, "scope %d: the scope must be slot or host",
                        (int)policy->scope);
     if (policy->decay_us <= 0)
-        return err_set(err, HVD_E_INVAL,
-                       "decay %s: it must be longer than 0; write \"never\" to forgive nothing",
-                       time_format(policy->decay_us, text));
+        return err_set(
+            err, HVD_E_INVAL,
+            "decay %s: the time must be longer than 0; write \"never\" to forgive nothing",
+            time_format(policy->decay_us, text));
     if (policy->restarts_max > LIMIT_BLACKLIST_REMEMBERED)
-        return err_set(err, HVD_E_LIMIT,
-                       "restart budget %u: at most %d restarts can be counted; 0 means no budget",
-                       policy->restarts_max, LIMIT_BLACKLIST_REMEMBERED);
+        return err_set(
+            err, HVD_E_LIMIT,
+            "restart budget %u: at most %d restarts can be counted; give so many or less, or "
+            "0 for no budget",
+            policy->restarts_max, LIMIT_BLACKLIST_REMEMBERED);
     if (policy->restarts_max > 0 &&
         (policy->restarts_window_us <= 0 || policy->restarts_window_us > LIMIT_DURATION_US))
         return err_set(err, HVD_E_INVAL,
-                       "restart window %s: it must be longer than 0 and at most ten years",
+                       "restart window %s: the time must be longer than 0 and at most ten years",
                        time_format(policy->restarts_window_us, text));
     return 0;
 }

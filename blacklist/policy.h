@@ -32,8 +32,8 @@ struct policy {
      * is barred until an operator clears it; 0: there is no budget */
     uint32_t restarts_max;
     int64_t restarts_window_us; /* the time window of the budget */
-    /* a worker that runs for so long without a failure makes one failure forgiven; TIME_NEVER:
-     * failures are never forgiven */
+    /* one failure is forgiven for each time of this length that a worker has run without a failure;
+     * TIME_NEVER: failures are never forgiven */
     int64_t decay_us;
 };
 

@@ -32,7 +32,8 @@ int blacklist_key_check(const char *host, uint32_t slot, struct hvd_err *err)
     return 0;
 }
 
-/* Checks host and slot of a record. The host may hold any bytes, even without a NUL. */
+/* Checks the host and the slot of a record. The host may hold any bytes, and no NUL at their end.
+ */
 static int record_check_key(const char host[LIMIT_HOST_NAME_BYTES + 1], uint32_t slot,
                             struct hvd_err *err)
 {
@@ -72,9 +73,9 @@ int blacklist_record_check(const struct blacklist_record *record, struct hvd_err
     else if (record->until_wall_us < record->since_wall_us)
         what = "the cooldown ends before it begins";
     else if (!numbers_are_valid(&record->restarts))
-        what = "the times of restarts do not rise";
+        what = "the times of restarts are not in rising order";
     else if (!numbers_are_valid(&record->incarnations))
-        what = "the incarnations do not rise";
+        what = "the incarnations are not in rising order";
     else if (!reason_is_valid(record->reason))
         what = "the reason is not clean text";
     return what ? record_damaged(record->host, record->slot, what, err) : 0;

@@ -3,7 +3,8 @@
  * the lines of its history.
  *
  * Records and history lines have times of the wall clock, the only clock that two drivers share.
- * They are read from a file that an operator may have edited, so they are checked before use.
+ * The file with the records may have been edited by an operator, so each record is checked before
+ * use.
  */
 #ifndef BLACKLIST_RECORD_H
 #define BLACKLIST_RECORD_H
@@ -44,8 +45,8 @@ struct blacklist_event {
  * number. */
 int blacklist_key_check(const char *host, uint32_t slot, struct hvd_err *err);
 
-/* The two functions below check a record and a line of the history. They return 0, or HVD_E_CORRUPT
- * with a text that names the host and what is wrong. */
+/* The two functions below check a record and a line of the history. Both functions return 0, or
+ * HVD_E_CORRUPT with a text that names the host and what is wrong. */
 int blacklist_record_check(const struct blacklist_record *record, struct hvd_err *err);
 int blacklist_event_check(const struct blacklist_event *event, struct hvd_err *err);
 

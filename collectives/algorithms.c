@@ -94,8 +94,8 @@ enum lane_algorithm algorithm_along_lane(size_t work_bytes)
  * one's time, because times are noisy. */
 #define GAIN 0.9F
 
-/* Returns the size class of so many bytes: the exponent of the largest power of two that is not
- * greater. */
+/* Returns the class of a size in bytes: the exponent of the largest power of two that is not
+ * greater than `bytes`, and at most TRIAL_CLASSES - 1. */
 static size_t class_of(size_t bytes)
 {
     size_t power = 0;
@@ -107,10 +107,10 @@ static size_t class_of(size_t bytes)
     return power;
 }
 
-/* Returns the index of the algorithm for the next operation (algorithms.h). While the algorithms
- * of this size class are being timed, each is used in turn. Later the fastest one is used, or
- * the first one (0), if the list of this operation is too short for that index: sizes of one
- * class may have lists of different lengths. */
+/* Returns the index of the algorithm for the next operation (algorithms.h). While the algorithms of
+ * this size class are being timed, each is used in turn. Later the fastest one is used, or the
+ * first one (0) if the list of this operation is too short for that index: sizes of one class may
+ * have lists of different lengths. */
 uint32_t trial_choose(const struct trials *trials, size_t bytes, size_t count, bool *ret_try)
 {
     const struct trial *trial = &trials->classes[class_of(bytes)];

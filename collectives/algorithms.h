@@ -11,7 +11,8 @@
 #include "collectives/lane/lane.h"
 
 struct algorithm {
-    bool alone; /* on one host: each member reduces everything by itself */
+    /* true: all members are on one host, and each member reduces all numbers by itself */
+    bool alone;
     /* several hosts: only one member of each host exchanges data with other hosts */
     bool leader;
     /* the bytes of one chunk, when members of one host exchange chunks over a board
@@ -36,7 +37,7 @@ enum lane_algorithm algorithm_along_lane(size_t work_bytes);
 /* ---- trials ---- */
 
 #define TRIAL_CLASSES 48 /* number of size classes: one class for each power of two */
-#define TRIAL_RUNS    4  /* each algorithm is tried so many times */
+#define TRIAL_RUNS    4  /* how many times each algorithm is tried */
 
 struct trial {
     uint32_t runs; /* trials so far, of all algorithms together */

@@ -37,10 +37,10 @@ static bool is_without_board(const struct operation *operation)
 }
 
 /* Runs the chunks of an allreduce after the opening. In the opening each member has told whether
- * the others can read its buffers in place; if not all can be read, the stages are used. begun
- * is true: this member has put its first chunk on its stage before the opening. A member that
- * had offered its buffers has not: it does so now, and one more step of the board publishes its
- * numbers. */
+ * the others can read its buffers in place. If all buffers can be read in place, the stages are not
+ * needed. Otherwise all members use their stages. begun is true: this member has put its first
+ * chunk on its stage before the opening. A member that had offered its buffers puts its first chunk
+ * on its stage now; one more step of the board publishes these chunks. */
 static int go_on_stages(struct allreduce *all, const struct stages *stages, bool begun)
 {
     struct operation *operation = all->operation;

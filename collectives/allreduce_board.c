@@ -2,16 +2,19 @@
  * allreduce_board.c: an allreduce over the boards of its hosts, in chunks. The steps of a chunk
  * (stages.c has the pipeline):
  *
- *     copy_in        own numbers to the own stage
+ *     copy_in        this member's numbers to its stage, its own memory on the board
  *     reduce_here    one host: member i reduces part i of all stages, to the result and to its own
  *                    buffer at once
  *     reduce_between several hosts: owner i reduces part i of its host, and takes it along lane i
  *     copy_out       from the result to the program's buffer
- *     reduce_alone   one host, small: each member reduces everything, instead of the last two
+ *     reduce_alone   one host, small: each member reduces all parts by itself, to its own buffer;
+ *                    takes the place of reduce_here and copy_out
  *
- * A turn is the number of a chunk on the board. All members compute the same parts, from values
- * that are equal on all of them. A stage is written before a board step, and read only between that
- * step and the next one.
+ * A board is the shared memory of the members of one host; a turn counts the chunks of all
+ * operations on a board. Each member computes by itself how a chunk is divided into parts, and all
+ * get the same division, because they compute it from equal values. A member writes its stage
+ * before it waits for the others at a step of the board; the others read that stage only until the
+ * next step.
  */
 #include "collectives/allreduce_internal.h"
 

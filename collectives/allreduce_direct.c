@@ -138,6 +138,7 @@ int direct_run(const struct allreduce *all)
         rc = take_other_parts(&direct);
     if (!rc)
         rc = board_step(board);
+    /* The operation counts as one chunk of the board, for all members alike. */
     operation->group->turn = operation->turn + 1;
     return rc;
 }

@@ -18,7 +18,8 @@
 struct broadcast {
     struct operation *operation;
     struct pieces pieces;
-    size_t number_bytes, bytes; /* of one number; of all */
+    /* number_bytes: length of one number; bytes: length of all numbers */
+    size_t number_bytes, bytes;
     /* root_local: index of the root among the members of its host */
     uint32_t root_host, root_local;
     bool is_root, is_here; /* is_here: the root is on our host */

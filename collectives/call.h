@@ -27,7 +27,7 @@ struct coll_received {
     void *data;
 };
 
-struct coll_ranks { /* a group's ranks in rising order; count 0: this member is in none */
+struct coll_ranks { /* a group's ranks in rising order; count 0: this member is in no group */
     const uint32_t *items;
     uint32_t count;
 };
@@ -67,12 +67,12 @@ struct coll_call {
     /* ALLREDUCE or BROADCAST of several buffers: used instead of `in`, `out` and `count` */
     const struct coll_piece *pieces;
     size_t piece_count;
-    /* how many started requests the pieces come from, at most FINGERPRINT_FUSED_MAX; 0: they are
-     * not from requests */
+    /* how many started requests the pieces come from, at most FINGERPRINT_FUSED_MAX; 0: the pieces
+     * come from no request */
     uint32_t fused;
-    uint64_t tag; /* the program's; all members compare it. 0: none */
-    /* the fingerprint is made of this call, which a call of another kind carries out; NULL: of
-     * itself */
+    uint64_t tag; /* the program's tag, which all members compare; 0: no tag */
+    /* the call that the fingerprint describes, if a call of another kind carries that call out;
+     * NULL: the fingerprint describes the call itself */
     const struct coll_call *shown;
     uint32_t *ret_last; /* JOIN: the rank that was the last to join */
 

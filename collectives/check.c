@@ -19,10 +19,10 @@ static int refuse_counts(struct coll *coll, const struct coll_call *call, struct
 
 static int refuse_null(struct coll *coll, const struct coll_call *call, struct hvd_err *err)
 {
-    return coll_refuse(
-        coll, err,
-        "%s: in or out is NULL, and the count of %s is not 0; give memory for in and out",
-        coll_kind_name(call->kind), reduce_type_name(call->type));
+    return coll_refuse(coll, err,
+                       "%s: the buffer \"in\" or \"out\" is NULL, and the count of %s is not 0; "
+                       "give memory for both buffers",
+                       coll_kind_name(call->kind), reduce_type_name(call->type));
 }
 
 /* Adds up the elements of all members: counts[i] each or, when counts is NULL, `each` for each of
@@ -43,8 +43,9 @@ static bool add_up(const size_t *counts, uint32_t size, size_t each, size_t byte
     return true;
 }
 
-/* Checks a ragged call. LIMIT_RAGGED_BYTES keeps every sum of the members' counts within a
- * size_t. */
+/* Checks a ragged call: an allgather or alltoall in which each member knows only its own counts,
+ * and gets those of the others in call->received. No member may give more than LIMIT_RAGGED_BYTES,
+ * so every sum of the members' counts fits a size_t. */
 static int check_ragged(struct coll *coll, const struct coll_group *group,
                         const struct coll_call *call, struct hvd_err *err)
 {
@@ -60,15 +61,16 @@ static int check_ragged(struct coll *coll, const struct coll_group *group,
     if (!call->received || !call->received->counts)
         return coll_refuse(
             coll, err,
-            "%s: there is no memory for the received counts; give one number for each member",
+            "%s: received or received.counts is NULL; give memory for one count of each member",
             name);
     for (uint32_t i = 0; i < (to_each ? group->group.size : 1); i++) {
         size_t count = to_each ? call->counts[i] : call->count;
 
         if (count > most - sum) {
             coll_fail(coll, HVD_E_LIMIT, coll->rank,
-                      "rank %u: %s: this rank gives more than LIMIT_RAGGED_BYTES (%" PRIu64
-                      " bytes); correct its counts, or give less in one call",
+                      "rank %u: %s: this rank gives more than %" PRIu64
+                      " bytes (LIMIT_RAGGED_BYTES); correct the counts of this rank, or give less "
+                      "in one call",
                       coll->rank, name, LIMIT_RAGGED_BYTES);
             return coll_failure(coll, err);
         }
@@ -77,10 +79,11 @@ static int check_ragged(struct coll *coll, const struct coll_group *group,
     if (sum && !call->in)
         return refuse_null(coll, call, err);
     if (call->device && !call->received->memory)
-        return coll_refuse(coll, err,
-                           "%s: in is in the memory of a GPU, and received.memory is NULL; give a "
-                           "function that allocates the result on the GPU",
-                           name);
+        return coll_refuse(
+            coll, err,
+            "%s: the buffer \"in\" is in the memory of a GPU, and received.memory is NULL; give in "
+            "received.memory a function that allocates the result on the GPU",
+            name);
     return 0;
 }
 
@@ -96,9 +99,10 @@ static int check_buffers(struct coll *coll, const struct coll_group *group,
     bool is_root = group->group.place == call->root;
 
     if (call->pieces && call->kind != COLL_ALLREDUCE && call->kind != COLL_BROADCAST)
-        return coll_refuse(
-            coll, err, "%s: only an allreduce and a broadcast take pieces; use in, out and count",
-            coll_kind_name(call->kind));
+        return coll_refuse(coll, err,
+                           "%s: pieces is set, but only an allreduce and a broadcast take pieces; "
+                           "use in, out and count",
+                           coll_kind_name(call->kind));
     for (size_t i = 0; call->pieces && i < call->piece_count; i++) {
         const struct coll_piece *piece = &call->pieces[i];
 
@@ -149,7 +153,7 @@ int coll_check_call(struct coll *coll, const struct coll_group *group, const str
         return 0;
     if (call->kind == COLL_OPEN) {
         coll_fail(coll, HVD_E_LIMIT, coll->rank,
-                  "rank %u: more than LIMIT_OPENED (%d) groups were opened in this round; use an "
+                  "rank %u: more than %d groups (LIMIT_OPENED) were opened in this round; use an "
                   "open group again, or create groups before hvd_elastic_run",
                   coll->rank, LIMIT_OPENED);
         return coll_failure(coll, err);

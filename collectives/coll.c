@@ -115,15 +115,26 @@ static int make_groups(struct coll *coll, const struct coll_roster *roster)
  * before. */
 static void coll_release(struct coll *coll)
 {
+    struct coll_circle *circle;
+
     for (uint32_t i = 0; coll->members.contacts && i < coll->size; i++)
         mem_free(coll->members.contacts[i]);
     for (size_t i = 0; i < coll->group_count; i++) {
         group_release(&coll->groups[i].group);
         mem_free(coll->groups[i].sources);
     }
+    for (size_t i = 0; coll->groups && (circle = coll_circle_at(coll, i)) != NULL; i++) {
+        segment_free(circle->segment);
+        VEC_RELEASE(&circle->partners);
+    }
+    for (size_t i = 0; coll->groups && i < coll->group_count; i++)
+        mem_free(coll->groups[i].circle);
+    for (size_t i = 0; i < coll->channel_count; i++) {
+        group_release(&coll->channels[i]->group.group);
+        mem_free(coll->channels[i]);
+    }
     if (!coll->engine)
         staging_close(coll->memory.staging);
-    segment_free(coll->segment);
     pool_views_free(coll->memory.views);
     seal_wipe(coll->members.secret, sizeof(coll->members.secret));
     mem_free(coll->members.incarnations);
@@ -131,7 +142,6 @@ static void coll_release(struct coll *coll)
     mem_free(coll->members.hosts);
     mem_free(coll->members.ranks);
     mem_free(coll->groups);
-    VEC_RELEASE(&coll->partners);
     mem_free(coll->memory.scratch);
     pthread_cond_destroy(&coll->changed);
     pthread_mutex_destroy(&coll->mutex);
@@ -147,7 +157,9 @@ int coll_create(struct coll_engine *engine, const struct coll_roster *roster,
     int rc;
 
     if (!roster->size || roster->rank >= roster->size || roster->size > LIMIT_WORKERS)
-        return err_set(err, HVD_E_INVAL, "rank %u is not possible in a round of %u members",
+        return err_set(err, HVD_E_INVAL,
+                       "rank %u is not possible in a round of %u members; this is a bug of "
+                       "hvd-elastic, please report it",
                        roster->rank, roster->size);
     for (size_t i = 0; i < roster->group_count; i++) {
         const struct coll_ranks *ranks = &roster->groups[i];
@@ -155,24 +167,28 @@ int coll_create(struct coll_engine *engine, const struct coll_roster *roster,
         for (uint32_t k = 0; k < ranks->count; k++) {
             if (ranks->items[k] >= roster->size || (k && ranks->items[k] <= ranks->items[k - 1]))
                 return err_set(err, HVD_E_INVAL,
-                               "group %zu: the ranks of its members must rise, and be below %u", i,
-                               roster->size);
+                               "group %zu: the ranks of its members do not rise, or are not below "
+                               "%u; this is a bug of hvd-elastic, please report it",
+                               i, roster->size);
         }
     }
     if (roster->size > 1 && roster->secret_length != LIMIT_ROUND_SECRET_BYTES)
         return err_set(
             err, HVD_E_PROTO,
-            "the driver has told no secret of round %" PRIu64
+            "the driver has sent no secret for round %" PRIu64
             "; use a driver and agents of the version of this library, " HVD_VERSION_TEXT,
             roster->round);
     coll = mem_zalloc(sizeof(*coll));
     if (!coll)
-        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the collectives of a round; free memory on this host");
     coll->engine = engine;
     coll->round = roster->round;
     coll->timeline = roster->timeline;
     coll->rank = roster->rank;
     coll->size = roster->size;
+    coll->circle.coll = coll;
+    coll->circle.shown = &coll->traffic;
     traffic_init(&coll->traffic, coll_lost, coll);
     pthread_mutex_init(&coll->mutex, NULL);
     rc = thread_cond_init(&coll->changed) ? HVD_E_NOMEM : copy_members(coll, roster);
@@ -182,7 +198,8 @@ int coll_create(struct coll_engine *engine, const struct coll_roster *roster,
         rc = coll_choose_partners(coll);
     if (rc) {
         coll_release(coll);
-        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the groups and members of a round; free memory on this host");
     }
     if (engine) {
         pthread_mutex_lock(&engine->mutex);
@@ -197,16 +214,17 @@ int coll_create(struct coll_engine *engine, const struct coll_roster *roster,
  * After a failure of the round the peers know already, and nothing is sent. */
 void coll_bye(struct coll *coll)
 {
-    struct meet_round *meeting = NULL;
+    struct coll_circle *circle;
+    bool silent;
 
     pthread_mutex_lock(&coll->mutex);
-    if (!coll_has_failed(coll) && !coll->finished) {
-        coll->finished = true;
-        meeting = coll->meeting;
-    }
+    silent = coll_has_failed(coll) || coll->finished;
+    coll->finished = coll->finished || !silent;
     pthread_mutex_unlock(&coll->mutex);
-    if (meeting)
-        meet_bye(meeting);
+    for (size_t i = 0; !silent && (circle = coll_circle_at(coll, i)) != NULL; i++) {
+        if (circle->meeting)
+            meet_bye(circle->meeting);
+    }
 }
 
 /* Task of the reaper: frees a round after its control connections are closed. Closing links and
@@ -216,11 +234,14 @@ static void free_on_reaper(void *arg)
 {
     struct coll *coll = arg;
     struct coll_engine *engine = coll->engine;
+    struct coll_circle *circle;
 
     for (size_t i = 0; i < coll->group_count; i++)
         comm_free(atomic_load(&coll->groups[i].nccl.comm));
-    if (coll->link)
-        coll->link->ops->free(coll->link);
+    for (size_t i = 0; (circle = coll_circle_at(coll, i)) != NULL; i++) {
+        if (circle->link)
+            circle->link->ops->free(circle->link);
+    }
     for (size_t i = 0; i < coll->group_count; i++) {
         struct link *mesh = coll->groups[i].mesh_link, *own = coll->groups[i].own_link;
 
@@ -236,10 +257,18 @@ static void free_on_reaper(void *arg)
     pthread_mutex_unlock(&engine->mutex);
 }
 
+void coll_circle_left(struct coll *coll)
+{
+    if (atomic_fetch_sub(&coll->staying, 1) == 1)
+        reaper_add(coll->engine->reaper, &coll->freeing);
+}
+
 /* Frees the round; does not wait. The reaper frees it later (free_on_reaper), after meet has closed
  * the control connections. A round that has not failed is left politely: the peers get a BYE. */
 void coll_free(struct coll *coll)
 {
+    struct coll_circle *circle;
+
     if (!coll)
         return;
     if (!coll->engine) {
@@ -247,12 +276,16 @@ void coll_free(struct coll *coll)
         return;
     }
     coll->freeing = (struct reaper_task){ .run = free_on_reaper, .arg = coll };
-    /* on_left (connect.c) adds the round to the reaper's tasks when the control connections are
-     * closed */
-    if (coll->meeting)
-        meet_leave(coll->meeting, !coll_has_failed(coll));
-    else
-        reaper_add(coll->engine->reaper, &coll->freeing);
+    /* coll_circle_left adds the round to the reaper's tasks when the control connections of all
+     * circles are closed; this function itself counts as a circle until it has looked at all. */
+    atomic_store(&coll->staying, 1);
+    for (size_t i = 0; (circle = coll_circle_at(coll, i)) != NULL; i++) {
+        if (!circle->meeting)
+            continue;
+        atomic_fetch_add(&coll->staying, 1);
+        meet_leave(circle->meeting, !coll_has_failed(coll));
+    }
+    coll_circle_left(coll);
 }
 
 size_t coll_group_count(const struct coll *coll)

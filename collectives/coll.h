@@ -5,9 +5,8 @@
  *     coll_create ──► coll_connect ──► coll_run, again and again ──► coll_settle ──► coll_free
  *                            coll_cancel, at any time
  *
- * One thread at a time may call these functions. Exceptions, for any thread: coll_cancel,
- * coll_refuse, coll_is_whole and coll_wait_look. Every wait ends with progress, with cancellation,
- * or at its deadline.
+ * One thread at a time may call these functions. Any thread may call coll_cancel, coll_refuse,
+ * coll_is_whole and coll_wait_look. Every wait also ends when the round is cancelled.
  */
 #ifndef COLLECTIVES_COLL_H
 #define COLLECTIVES_COLL_H
@@ -69,8 +68,9 @@ int coll_settle(struct coll *coll, struct hvd_err *err) MUST_CHECK;
  * Peers that wait for this member get an error. */
 void coll_cancel(struct coll *coll);
 
-/* true: every operation on the device ran to its end, so device memory holds the computed values.
- * The result turns false before an operation is ended early. Any thread may ask without waiting. */
+/* true: no operation on the device has been ended early so far; operations may still run. The
+ * result turns false before the first operation is ended early. So if it is still true when the
+ * device has done all its work, device memory holds the computed values. Waits for nothing. */
 bool coll_is_whole(struct coll *coll);
 
 /* Called by a member that makes no further call, after coll_settle: waits for all members with

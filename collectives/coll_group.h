@@ -13,6 +13,8 @@
 
 #include <stdatomic.h>
 
+struct coll_circle;
+
 /* The NCCL communicator of a group. Only the owner thread uses it; any thread may read the two
  * atomics. */
 struct coll_comm {
@@ -52,6 +54,10 @@ struct coll_group {
      * the round */
     struct traffic own;
     struct link *own_link; /* protected by the round's mutex */
+
+    /* of a group that its members alone have opened (circle.c): where they meet, and what they
+     * make there; NULL for every other group */
+    struct coll_circle *circle;
 };
 
 #endif

@@ -12,8 +12,10 @@
 #ifndef COLLECTIVES_COLL_INTERNAL_H
 #define COLLECTIVES_COLL_INTERNAL_H
 
-#include "base/vec.h"
+#include "base/limits.h"
 #include "collectives/coll.h"
+#include "collectives/coll_channel.h"
+#include "collectives/coll_circle.h"
 #include "collectives/coll_group.h"
 #include "collectives/engine_internal.h"
 #include "collectives/shm/pool.h"
@@ -30,18 +32,6 @@ struct coll_members {
     uint64_t hash;   /* hash of members, groups and options */
     uint8_t secret[LIMIT_ROUND_SECRET_BYTES];
 };
-
-/* A member that this member connects with, and the reasons for the connection. */
-struct coll_partner {
-    uint32_t rank;
-    bool linked;          /* true: a link to the partner is needed */
-    bool leads;           /* true: the partner has created the shared memory of our host */
-    bool met, connecting; /* met: the partner has sent its address; both protected by the mutex */
-    uint8_t address[MEET_ADDRESS_MAX];
-    size_t address_length;
-};
-
-struct coll_partners VEC(struct coll_partner);
 
 /* Memory that the operations of a round work in. Used by the owner thread only. */
 struct coll_memory {
@@ -69,22 +59,20 @@ struct coll {
     /* number of groups; groups[0] has all members; the array has room for `group_room` groups */
     atomic_size_t group_count;
     size_t group_room;
-    struct coll_partners partners;
-    uint8_t locator[SEGMENT_LOCATOR_BYTES]; /* valid if this member has created the segment */
+    struct coll_circle circle; /* of all members */
     struct reaper_task freeing;
-    bool connected;
-    bool devices_told; /* true: every member has a GPU, as the roster says */
-    bool by_nccl;      /* true: a call went through NCCL; used by the owner thread only */
-    bool agreed;       /* true: an operation has shown that all members are in this round */
+    atomic_size_t staying; /* how many circles meet has not left yet; counts in coll_free */
+    bool devices_told;     /* true: every member has a GPU, as the roster says */
+    bool by_nccl;          /* true: a call went through NCCL; used by the owner thread only */
+    bool agreed;           /* true: an operation has shown that all members are in this round */
 
     pthread_mutex_t mutex; /* protects the fields from here to `failed` */
     pthread_cond_t changed;
-    struct link *link; /* NULL: no link is needed, or it is not created yet */
-    struct segment *segment;
-    struct meet_round *meeting;
-    bool finished;          /* true: coll_bye has told the peers */
-    struct hvd_err failure; /* the first failure of the round */
-    bool reported;          /* true: a call has returned the failure to the caller */
+    bool finished;                                 /* true: coll_bye has told the peers */
+    struct hvd_err failure;                        /* the first failure of the round */
+    struct coll_channel *channels[LIMIT_CHANNELS]; /* of this member (channel.c) */
+    size_t channel_count;
+    bool reported; /* true: a call has returned the failure to the caller */
     atomic_bool failed;
 
     struct traffic traffic; /* used by the owner thread only */
@@ -106,7 +94,12 @@ bool coll_has_failed(const struct coll *coll);
 void coll_await_reason(struct coll *coll); /* waits a second for a reason that a lost peer sent */
 /* Waits until the state of the round changes, the round fails, or until_us is reached. */
 void coll_pause_until(struct coll *coll, int64_t until_us);
-int coll_lost(void *arg, uint32_t rank); /* the `lost` callback of traffic.h */
+int coll_lost(void *arg, uint32_t rank);         /* the `lost` callback of traffic.h */
+int coll_channel_lost(void *arg, uint32_t rank); /* the same for the traffic of a channel */
+/* Returns the code with which another process of this host has failed a segment of this round; 0:
+ * none has. ret_rank and ret_why may be NULL. Called by the owner thread, or with the mutex
+ * locked. */
+int coll_segment_failure(struct coll *coll, uint32_t *ret_rank, struct hvd_err *ret_why);
 
 /* In partners.c. */
 int coll_choose_partners(struct coll *coll) MUST_CHECK; /* HVD_E_NOMEM */
@@ -114,7 +107,9 @@ int coll_choose_partners(struct coll *coll) MUST_CHECK; /* HVD_E_NOMEM */
  * that a failure of the round cancels the link. */
 int coll_make_link(struct coll *coll, const uint32_t *ranks, size_t count, struct link **ret_link,
                    struct hvd_err *err) MUST_CHECK;
-/* Waits until all peers of the link are connected. If one is not in time, the round fails. */
-int coll_await_link(struct coll *coll, struct link *link, int64_t deadline_us) MUST_CHECK;
+/* Waits until all peers of the link are connected. If one is not in time, the round fails. shown:
+ * tells a thread that watches which rank is awaited. */
+int coll_await_link(struct coll *coll, struct link *link, struct traffic *shown,
+                    int64_t deadline_us) MUST_CHECK;
 
 #endif

@@ -8,7 +8,8 @@
  *                      the host)                                            ──► all links are there
  *
  * The control connections stay open as long as the round. After this they carry only the reason why
- * the round ends. The callbacks at the top run on the thread of meet/, everything else on the
+ * the round ends. A group that its members alone open connects in the same way, with a circle of
+ * its own (circle.c). The callbacks at the top run on the thread of meet/, everything else on the
  * owner's thread.
  */
 #include "base/mem.h"
@@ -21,10 +22,11 @@
 
 /* Called on meet's thread when a peer is met: keeps the peer's address, which is for the segment
  * and for the link (meet_all), and wakes the owner. */
-static void on_met(void *arg, size_t peer, const uint8_t *address, size_t length)
+static void connect_on_met(void *arg, size_t peer, const uint8_t *address, size_t length)
 {
-    struct coll *coll = arg;
-    struct coll_partner *partner = &coll->partners.items[peer];
+    struct coll_circle *circle = arg;
+    struct coll *coll = circle->coll;
+    struct coll_partner *partner = &circle->partners.items[peer];
 
     pthread_mutex_lock(&coll->mutex);
     memcpy(partner->address, address, length);
@@ -35,10 +37,11 @@ static void on_met(void *arg, size_t peer, const uint8_t *address, size_t length
 }
 
 /* Called on meet's thread when a peer cannot be connected: fails the round. */
-static void on_missed(void *arg, size_t peer, int code, const char *why)
+static void connect_on_missed(void *arg, size_t peer, int code, const char *why)
 {
-    struct coll *coll = arg;
-    uint32_t rank = coll->partners.items[peer].rank;
+    struct coll_circle *circle = arg;
+    struct coll *coll = circle->coll;
+    uint32_t rank = circle->partners.items[peer].rank;
 
     /* After HVD_E_LOST and similar codes a new round is tried. But if the peer has other groups or
      * other settings, the new round would fail too: that is an error of the program. */
@@ -51,20 +54,21 @@ static void on_missed(void *arg, size_t peer, int code, const char *why)
 
 /* Called when a peer sends why the round has failed. `rank` caused the failure; `peer` only passes
  * the reason on. */
-static void on_failure(void *arg, size_t peer, int code, uint32_t rank, const char *why)
+static void connect_on_failure(void *arg, size_t peer, int code, uint32_t rank, const char *why)
 {
-    struct coll *coll = arg;
+    struct coll_circle *circle = arg;
 
     (void)peer;
-    coll_fail(coll, code == HVD_E_MISMATCH ? code : HVD_E_LOST, rank, "%s", why);
+    coll_fail(circle->coll, code == HVD_E_MISMATCH ? code : HVD_E_LOST, rank, "%s", why);
 }
 
 /* Called on meet's thread when the control connection to a peer has ended without a BYE: the peer
  * has died. */
-static void on_parted(void *arg, size_t peer)
+static void connect_on_parted(void *arg, size_t peer)
 {
-    struct coll *coll = arg;
-    uint32_t rank = coll->partners.items[peer].rank;
+    struct coll_circle *circle = arg;
+    struct coll *coll = circle->coll;
+    uint32_t rank = circle->partners.items[peer].rank;
 
     coll_fail(coll, HVD_E_LOST, rank,
               "rank %u (incarnation %" PRIu64 ") has ended, or its host is gone", rank,
@@ -72,28 +76,39 @@ static void on_parted(void *arg, size_t peer)
 }
 
 /* Called after meet_leave, when all control connections are closed. */
-static void on_left(void *arg)
+static void connect_on_left(void *arg)
 {
-    struct coll *coll = arg;
+    struct coll_circle *circle = arg;
 
-    reaper_add(coll->engine->reaper, &coll->freeing);
+    coll_circle_left(circle->coll);
 }
 
-static const struct meet_ops meet_ops = { on_met, on_missed, on_failure, on_parted, on_left };
+static const struct meet_ops meet_ops = { connect_on_met, connect_on_missed, connect_on_failure,
+                                          connect_on_parted, connect_on_left };
 
 /* Plans the boards of the segment. The segment is the memory that all members on this host share; a
  * board is the part of it through which the members of one group exchange data, chunk by chunk. The
- * boards stand in the order of the groups. A group gets a board here if it has members on this host
- * and several members on any host; whether this process is a member does not matter. So a member
- * that is alone on its host has a board too: all members of the group must cut the data into the
- * same chunks. */
-static void plan_boards(struct coll *coll, struct segment_board *boards, uint32_t *places,
-                        struct segment_spec *spec)
+ * boards stand in the order of the groups. A group gets a board here if the group has a member on
+ * this host, and if at least one host (this one or another) has two or more members of the group;
+ * whether this process is a member does not matter. So a member that is alone on its host has a
+ * board too: all members of the group must cut the data into the same chunks. The segment of the
+ * circle of one group has one board, for the members of the group on this host. */
+static void plan_boards(const struct coll_circle *circle, struct segment_board *boards,
+                        uint32_t *places, struct segment_spec *spec)
 {
+    struct coll *coll = circle->coll;
     const struct coll_members *members = &coll->members;
     const struct group *all = &coll->groups[0].group;
 
     spec->boards = boards;
+    if (circle->group) {
+        for (uint32_t i = 0; i < circle->group->group.local_count; i++)
+            places[i] = i;
+        *boards = (struct segment_board){ places, circle->group->group.local_count };
+        spec->board_count = 1;
+        circle->group->board_index = 0;
+        return;
+    }
     for (size_t i = 0; i < coll->group_count; i++) {
         struct coll_group *group = &coll->groups[i];
         uint32_t count = 0;
@@ -114,28 +129,33 @@ static void plan_boards(struct coll *coll, struct segment_board *boards, uint32_
     }
 }
 
-/* Creates or opens the segment, the shared memory of this host. locator: tells where the segment is
- * that the lowest rank of this host has created; NULL: we are that rank. */
-static int get_segment(struct coll *coll, const uint8_t *locator, struct hvd_err *err)
+/* Creates or opens the segment, the memory that the circle's members on this host share. locator:
+ * tells where the segment is that the first of these members has created; NULL: this process is
+ * that member. */
+static int get_segment(struct coll_circle *circle, const uint8_t *locator, struct hvd_err *err)
 {
-    const struct group *all = &coll->groups[0].group;
-    struct segment_spec spec = { .round = coll->round,
-                                 .roster = coll->members.hash,
-                                 .count = all->local_count,
-                                 .place = all->local };
-    struct segment_board *boards = mem_zalloc_array(coll->group_count, sizeof(*boards));
+    struct coll *coll = circle->coll;
+    struct coll_group *first = circle->group ? circle->group : &coll->groups[0];
+    size_t group_count = circle->group ? 1 : coll->group_count;
+    struct segment_spec spec = { .round = circle->round,
+                                 .roster = circle->roster,
+                                 .count = first->group.local_count,
+                                 .place = first->group.local };
+    struct segment_board *boards = mem_zalloc_array(group_count, sizeof(*boards));
     struct segment *segment = NULL;
     uint32_t *places;
     size_t room = 1;
     int rc = 0;
 
-    for (size_t i = 0; i < coll->group_count; i++)
-        room += coll->groups[i].group.size;
+    for (size_t i = 0; i < group_count; i++)
+        room += first[i].group.size;
     places = mem_zalloc_array(room, sizeof(*places));
     if (boards && places)
-        plan_boards(coll, boards, places, &spec);
+        plan_boards(circle, boards, places, &spec);
     else
-        rc = err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+        rc = err_set(
+            err, HVD_E_NOMEM,
+            "no memory for the plan of the shared memory of a host; free memory on this host");
     if (!rc)
         rc = locator ? segment_open(&spec, locator, &segment, err)
                      : segment_create(&spec, &segment, err);
@@ -144,17 +164,15 @@ static int get_segment(struct coll *coll, const uint8_t *locator, struct hvd_err
     if (rc)
         return rc;
     if (!locator)
-        segment_locate(segment, coll->locator);
-    for (size_t i = 0; i < coll->group_count; i++) {
-        struct coll_group *group = &coll->groups[i];
-
-        if (group->board_index != SIZE_MAX)
-            group->board = segment_board(segment, group->board_index);
+        segment_locate(segment, circle->locator);
+    for (size_t i = 0; i < group_count; i++) {
+        if (first[i].board_index != SIZE_MAX)
+            first[i].board = segment_board(segment, first[i].board_index);
     }
     /* From now on coll_fail also fails the segment. If the round has failed before, fail the
      * segment here. */
     pthread_mutex_lock(&coll->mutex);
-    coll->segment = segment;
+    circle->segment = segment;
     if (coll_has_failed(coll))
         segment_fail(segment, coll->failure.code, MEET_NOBODY, coll->failure.text);
     pthread_mutex_unlock(&coll->mutex);
@@ -162,48 +180,53 @@ static int get_segment(struct coll *coll, const uint8_t *locator, struct hvd_err
 }
 
 _Static_assert(SEGMENT_LOCATOR_BYTES + LINK_ADDRESS_MAX <= MEET_ADDRESS_MAX,
-               "a partner can be told both");
+               "a partner can be told both the locator and the address of a link");
 
-/* Begins to connect with the partners (meet_join). Each partner gets the segment's locator, if we
- * created the segment, and then the address of our link, if the two members need a link. */
-static int join_meeting(struct coll *coll, struct hvd_err *err)
+/* Begins to connect with the partners (meet_join). Each partner gets the segment's locator, if this
+ * member has created the segment, and then the address of this member's link, if the two members
+ * need a link. */
+int coll_circle_join(struct coll_circle *circle, struct hvd_err *err)
 {
-    struct meet_peer *peers = mem_zalloc_array(coll->partners.count, sizeof(*peers));
+    struct coll *coll = circle->coll;
+    const uint32_t *hosts = coll->members.hosts;
+    struct meet_peer *peers = mem_zalloc_array(circle->partners.count, sizeof(*peers));
     const struct meet_spec spec = {
-        .round = coll->round,
+        .round = circle->round,
         .incarnation = coll->members.incarnations[coll->rank],
         .rank = coll->rank,
-        .roster = coll->members.hash,
+        .roster = circle->roster,
         .secret = coll->members.secret,
         .peers = peers,
-        .peer_count = coll->partners.count,
+        .peer_count = circle->partners.count,
         .ops = &meet_ops,
-        .arg = coll,
+        .arg = circle,
     };
     int rc = 0;
 
     if (!peers)
-        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
-    for (size_t i = 0; i < coll->partners.count && !rc; i++) {
-        const struct coll_partner *partner = &coll->partners.items[i];
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the list of the peers of a round; free memory on this host");
+    for (size_t i = 0; i < circle->partners.count && !rc; i++) {
+        const struct coll_partner *partner = &circle->partners.items[i];
         struct meet_peer *peer = &peers[i];
         size_t length = 0;
 
         peer->rank = partner->rank;
         peer->incarnation = coll->members.incarnations[partner->rank];
         peer->contact = coll->members.contacts[partner->rank];
-        if (coll->segment && coll->members.hosts[partner->rank] == coll->rank) {
-            memcpy(peer->address, coll->locator, sizeof(coll->locator));
-            peer->address_length = sizeof(coll->locator);
+        /* only the creator of the segment has one before it meets the others */
+        if (circle->segment && hosts[partner->rank] == hosts[coll->rank]) {
+            memcpy(peer->address, circle->locator, sizeof(circle->locator));
+            peer->address_length = sizeof(circle->locator);
         }
         if (partner->linked)
-            rc = coll->link->ops->address(coll->link, partner->rank,
-                                          peer->address + peer->address_length, &length, err);
+            rc = circle->link->ops->address(circle->link, partner->rank,
+                                            peer->address + peer->address_length, &length, err);
         peer->address_length += length;
     }
     if (!rc) {
         pthread_mutex_lock(&coll->mutex);
-        rc = meet_join(coll->engine->meet, &spec, &coll->meeting, err);
+        rc = meet_join(coll->engine->meet, &spec, &circle->meeting, err);
         pthread_mutex_unlock(&coll->mutex);
     }
     mem_free(peers);
@@ -211,9 +234,11 @@ static int join_meeting(struct coll *coll, struct hvd_err *err)
 }
 
 /* Waits for the address of each partner. When the address has arrived, opens the segment that the
- * partner has created, and begins to connect the link to the partner. */
-static int meet_all(struct coll *coll, int64_t deadline_us, struct hvd_err *err)
+ * partner has created, and begins to connect the link to the partner. Returns 0 also when the round
+ * has failed meanwhile: the failure is kept in `coll`. */
+static int meet_all(struct coll_circle *circle, int64_t deadline_us, struct hvd_err *err)
 {
+    struct coll *coll = circle->coll;
     bool late = false;
     int rc = 0;
 
@@ -222,8 +247,8 @@ static int meet_all(struct coll *coll, int64_t deadline_us, struct hvd_err *err)
         struct coll_partner *met = NULL, *missing = NULL;
         size_t link_at;
 
-        for (size_t i = 0; i < coll->partners.count && !met; i++) {
-            struct coll_partner *partner = &coll->partners.items[i];
+        for (size_t i = 0; i < circle->partners.count && !met; i++) {
+            struct coll_partner *partner = &circle->partners.items[i];
 
             if (partner->met && !partner->connecting)
                 met = partner;
@@ -234,35 +259,72 @@ static int meet_all(struct coll *coll, int64_t deadline_us, struct hvd_err *err)
             break;
         if (!met && late) {
             pthread_mutex_unlock(&coll->mutex);
-            return coll_fail(coll, HVD_E_TIMEOUT, missing->rank,
-                             "rank %u (incarnation %" PRIu64
-                             ") did not connect to this worker in time",
-                             missing->rank, coll->members.incarnations[missing->rank]);
+            return coll_fail(
+                coll, HVD_E_TIMEOUT, missing->rank,
+                "rank %u (incarnation %" PRIu64
+                ") did not connect to this worker in time; look for a firewall between the hosts",
+                missing->rank, coll->members.incarnations[missing->rank]);
         }
         if (!met) {
-            atomic_store(&coll->traffic.awaited, missing->rank);
+            atomic_store(&circle->shown->awaited, missing->rank);
             late = thread_cond_wait(&coll->changed, &coll->mutex, deadline_us);
-            atomic_store(&coll->traffic.awaited, TRAFFIC_NOBODY);
+            atomic_store(&circle->shown->awaited, TRAFFIC_NOBODY);
             continue;
         }
         met->connecting = true;
-        atomic_fetch_add(&coll->traffic.progress, 1);
+        atomic_fetch_add(&circle->shown->progress, 1);
         pthread_mutex_unlock(&coll->mutex);
         /* the address of the member that has created the segment begins with the locator */
         link_at = met->leads ? SEGMENT_LOCATOR_BYTES : 0;
         if (met->address_length < link_at)
-            rc = err_set(err, HVD_E_PROTO,
-                         "rank %u has not said where its shared memory is; all workers must use "
-                         "one release of libhvd",
-                         met->rank);
+            rc = err_set(
+                err, HVD_E_PROTO,
+                "rank %u has sent no address of its shared memory; all workers must use the "
+                "same release of libhvd",
+                met->rank);
         else if (met->leads)
-            rc = get_segment(coll, met->address, err);
+            rc = get_segment(circle, met->address, err);
         if (!rc && met->linked)
-            rc = coll->link->ops->connect(coll->link, met->rank, met->address + link_at,
-                                          met->address_length - link_at, err);
+            rc = circle->link->ops->connect(circle->link, met->rank, met->address + link_at,
+                                            met->address_length - link_at, err);
         pthread_mutex_lock(&coll->mutex);
     }
     pthread_mutex_unlock(&coll->mutex);
+    return rc;
+}
+
+/* Makes the link of the circle to its linked partners, and the segment of this host if this member
+ * is the first of the circle here. */
+int coll_circle_make(struct coll_circle *circle, struct hvd_err *err)
+{
+    struct coll *coll = circle->coll;
+    const struct group *group = &(circle->group ? circle->group : &coll->groups[0])->group;
+    uint32_t *linked = mem_zalloc_array(circle->partners.count + 1, sizeof(*linked));
+    size_t count = 0;
+    int rc = linked ? 0
+                    : err_set(err, HVD_E_NOMEM,
+                              "no memory for the list of the linked peers of a round; free memory "
+                              "on this host");
+
+    for (size_t i = 0; linked && i < circle->partners.count; i++) {
+        if (circle->partners.items[i].linked)
+            linked[count++] = circle->partners.items[i].rank;
+    }
+    if (!rc && count)
+        rc = coll_make_link(coll, linked, count, &circle->link, err);
+    mem_free(linked);
+    if (!rc && !group_is_apart(group) && group->local == 0)
+        rc = get_segment(circle, NULL, err);
+    return rc;
+}
+
+int coll_circle_connect(struct coll_circle *circle, int64_t deadline_us, struct hvd_err *err)
+{
+    int rc = meet_all(circle, deadline_us, err);
+
+    if (!rc && circle->link)
+        rc = coll_await_link(circle->coll, circle->link, circle->shown, deadline_us);
+    circle->connected = !rc;
     return rc;
 }
 
@@ -271,42 +333,33 @@ static int meet_all(struct coll *coll, int64_t deadline_us, struct hvd_err *err)
 int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err)
 {
     int64_t deadline_us = clock_now_us() + timeout_us;
+    struct coll_circle *circle = &coll->circle;
     struct hvd_err local = { .text = "" };
-    uint32_t *linked = NULL;
-    size_t linked_count = 0;
     int rc = 0;
 
     if (coll->size > 1 && !coll->engine)
-        return err_set(err, HVD_E_INVAL, "a round of %u members needs an engine for collectives",
+        return err_set(err, HVD_E_INVAL,
+                       "this process has no port for other workers, so it cannot connect a round "
+                       "of %u members; this is a bug of hvd-elastic, please report it",
                        coll->size);
-    if (coll->connected)
-        return err_set(err, HVD_E_STATE, "the round has been connected already");
-    coll->connected = true;
+    if (circle->connected)
+        return err_set(err, HVD_E_STATE,
+                       "the round was connected a second time, which is a bug of hvd-elastic; "
+                       "please report it");
     atomic_store(&coll->activity.operation, "connect");
     /* Makes the link to the partners, meets all members, and waits until the link is connected. */
     if (coll->size > 1) {
-        linked = mem_zalloc_array(coll->partners.count + 1, sizeof(*linked));
-        if (!linked)
-            rc = err_set(&local, HVD_E_NOMEM, "out of memory; free memory on this host");
-        for (size_t i = 0; linked && i < coll->partners.count; i++) {
-            if (coll->partners.items[i].linked)
-                linked[linked_count++] = coll->partners.items[i].rank;
-        }
-        if (linked_count)
-            rc = coll_make_link(coll, linked, linked_count, &coll->link, &local);
-        mem_free(linked);
-        coll->traffic.link = coll->link;
+        circle->round = coll->round;
+        circle->roster = coll->members.hash;
+        rc = coll_circle_make(circle, &local);
+        coll->traffic.link = circle->link;
         coll->traffic.segment_bytes = coll_segment_bytes(coll->engine);
-        if (!rc && !group_is_apart(&coll->groups[0].group) &&
-            coll->members.hosts[coll->rank] == coll->rank)
-            rc = get_segment(coll, NULL, &local);
         if (!rc)
-            rc = join_meeting(coll, &local);
+            rc = coll_circle_join(circle, &local);
         if (!rc)
-            rc = meet_all(coll, deadline_us, &local);
-        if (!rc && coll->link)
-            rc = coll_await_link(coll, coll->link, deadline_us);
+            rc = coll_circle_connect(circle, deadline_us, &local);
     }
+    circle->connected = true;
     /* If all members have a GPU, begin the NCCL communicator of all members now. */
     if (coll->size > 1 && !rc && coll->devices_told && !coll_has_failed(coll)) {
         atomic_store(&coll->activity.group, &coll->groups[0]);

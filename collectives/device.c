@@ -44,7 +44,7 @@ static int vote_on_nccl(struct passage *passage, bool *ret_nccl)
     if (votes[VOTE_CANNOT])
         /* NULL: this member does not know the reason, but another member does */
         device_give_up(group, NULL);
-    /* NCCL begins in the background; this call goes through the host, and a later one by NCCL */
+    /* NCCL begins in the background: this call goes through the host, and later calls use NCCL */
     else if (votes[VOTE_NOT_BEGUN] == size)
         rc = device_begin_comm(coll, group);
     if (!rc && *ret_nccl)
@@ -69,7 +69,7 @@ static const char *const nccl_names[] = {
     [COLL_ALLTOALL] = "alltoall by NCCL",
 };
 
-/* true: no call on a device was ended early, so device memory holds computed values (coll.h). */
+/* true: no call on a device was revoked before its end; calls may still run (coll.h). */
 bool coll_is_whole(struct coll *coll)
 {
     for (size_t i = 0; i < coll->group_count; i++) {
@@ -97,9 +97,9 @@ static int device_failure(struct coll *coll, struct hvd_err *err)
     return 0;
 }
 
-/* Fails the round because of an error of the GPU. When NCCL says HVD_E_LOST, another member is
- * gone, but NCCL does not say which one. Another member may know it: so this function first
- * waits for that member's reason, and names no rank (MEET_NOBODY) if none comes. */
+/* Fails the round because of an error of the GPU. When NCCL says HVD_E_LOST, a member is gone, but
+ * NCCL does not say which one. Some other member may know the rank: so this function first waits
+ * for a reason from the other members, and names no rank (MEET_NOBODY) if no reason comes. */
 static void fail_by_device(struct coll *coll, int code, const char *why)
 {
     uint32_t rank = code == HVD_E_LOST ? MEET_NOBODY : coll->rank;
@@ -186,7 +186,10 @@ int coll_settle(struct coll *coll, struct hvd_err *err)
             until_us = clock_now_us() + coll_engine_bound_us(coll->engine);
         if (clock_now_us() >= until_us)
             return report_stuck(coll, HVD_E_TIMEOUT,
-                                "the GPU has not ended the copies of an operation", err);
+                                "the GPU has not ended the copies of an operation within the time "
+                                "of --gpu-timeout; "
+                                "check the GPU with nvidia-smi, or give a longer time",
+                                err);
         pthread_mutex_lock(&coll->mutex);
         (void)thread_cond_wait(&coll->changed, &coll->mutex, clock_now_us() + SETTLE_PAUSE_US);
         pthread_mutex_unlock(&coll->mutex);
@@ -221,10 +224,10 @@ static void *limit_waiting(void *arg)
     pthread_mutex_lock(&coll->mutex);
     while (!parting->done && clock_now_us() < until_us)
         (void)thread_cond_wait(&coll->changed, &coll->mutex, until_us);
-    if (!parting->done && coll->segment)
-        segment_leave(coll->segment);
-    if (!parting->done && coll->link)
-        coll->link->ops->cancel(coll->link);
+    if (!parting->done && coll->circle.segment)
+        segment_leave(coll->circle.segment);
+    if (!parting->done && coll->circle.link)
+        coll->circle.link->ops->cancel(coll->circle.link);
     pthread_mutex_unlock(&coll->mutex);
     return NULL;
 }

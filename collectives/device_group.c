@@ -46,16 +46,17 @@ static int judge_cards(const struct card *cards, uint32_t size, struct hvd_err *
     for (uint32_t i = 0; i < size; i++) {
         if (!cards[i].can)
             return err_set(err, HVD_E_UNSUPPORTED,
-                           "rank %" PRIu32 " of the group has no usable NCCL; its host shows the "
-                           "reason with hvd-elastic --check-build",
+                           "rank %" PRIu32
+                           " of the group has no usable NCCL; run hvd-elastic --check-build on the "
+                           "host of this rank, which shows the reason",
                            i);
         if (cards[i].version == cards[0].version)
             continue;
         nccl_version_text(cards[i].version, one);
         nccl_version_text(cards[0].version, first);
         return err_set(err, HVD_E_UNSUPPORTED,
-                       "rank %" PRIu32 " of the group has NCCL %s, and rank 0 has %s; install one "
-                       "version of NCCL on all hosts",
+                       "rank %" PRIu32 " of the group has NCCL %s, and rank 0 has NCCL %s; install "
+                       "the same version of NCCL on all hosts",
                        i, one, first);
     }
     for (uint32_t i = 0; i < size; i++) {
@@ -82,7 +83,9 @@ void device_give_up(struct coll_group *group, const char *why)
 
     if (!nccl->given_up) {
         err_set(&nccl->why, HVD_E_UNSUPPORTED, "NCCL cannot be used in this group: %s",
-                why ? why : "a member of the group has no usable NCCL");
+                why ? why
+                    : "another member of the group has no usable NCCL; the log of the driver shows "
+                      "the reason");
         nccl->remarked = !why;
     }
     nccl->given_up = true;
@@ -161,8 +164,8 @@ int device_begin_comm(struct coll *coll, struct coll_group *group)
      * because they have the same options. */
     if (!judged && !security_allows_nccl(engine->options.security, group->group.host_count))
         judged = err_set(&why, HVD_E_UNSUPPORTED,
-                         "NCCL sends in clear between hosts; give --data-security auto or none to "
-                         "allow that");
+                         "NCCL sends numbers in clear between hosts; give --data-security auto or "
+                         "none to allow this");
     mem_free(cards);
     if (rc)
         return rc;
@@ -186,7 +189,8 @@ enum device_comm_state device_comm_state(struct coll *coll, struct coll_group *g
     if (!nccl->given_up && !comm && (!engine || !engine->nccl_thread))
         device_give_up(group, engine && engine->no_nccl_why.code
                                   ? engine->no_nccl_why.text
-                                  : "this member has no usable NCCL");
+                                  : "this worker has no usable NCCL; run hvd-elastic --check-build "
+                                    "on this host, which shows the reason");
     if (nccl->given_up)
         return DEVICE_CANNOT;
     if (!comm)
@@ -236,8 +240,8 @@ void device_remark(const struct coll *coll, struct coll_group *group, enum devic
         engine->nccl_in_clear_told = true;
         err_set(&late, 0,
                 "collectives on memory of GPUs go between hosts through NCCL, in clear, and a "
-                "change on the way is not noticed; give --gpu-operations cpu to protect them, or "
-                "--data-security none to accept it");
+                "change on the way is not noticed; give --gpu-operations cpu to protect the "
+                "numbers, or --data-security none to accept the risk");
         engine->options.remark(engine->options.arg, late.text);
     }
     if (nccl->remarked || !engine || !engine->options.remark || engine->options.fixed_order ||

@@ -200,7 +200,8 @@ static int await_mark(struct passage *passage, size_t slot)
     return rc;
 }
 
-_Static_assert(STAGING_BYTES / sizeof(int64_t) >= LIMIT_WORKERS, "a slice has a number of each");
+_Static_assert(STAGING_BYTES / sizeof(int64_t) >= LIMIT_WORKERS,
+               "a slice has room for a number of each member");
 
 /* Takes all slices of the call through the host: while the operation on one slice runs, the next
  * slice is copied. On return the last copies to the device may still be queued. */
@@ -227,9 +228,8 @@ static int pass_slices(struct passage *passage)
             slices.most += slices.pieces.items[i].count;
     } else if (!call->counts) {
         slices.most = call->count;
-        /* device.c has computed the largest count of all members */
     } else if (call->kind == COLL_ALLTOALL) {
-        slices.most = passage->most;
+        slices.most = passage->most; /* device.c has computed the largest count of all members */
     } else {
         for (uint32_t i = 0; i < slices.parts; i++)
             slices.most = call->counts[i] > slices.most ? call->counts[i] : slices.most;

@@ -96,6 +96,8 @@ int operation_inside(struct coll *coll, struct coll_group *group, const struct c
     case COLL_REDUCE:           /* see rooted_run */
     case COLL_GATHER:           /* see rooted_run */
     case COLL_SCATTER:          /* see rooted_run */
+    case COLL_SEND:             /* see coll_transfer */
+    case COLL_RECEIVE:          /* see coll_transfer */
     case COLL_OPEN:             /* see opened_run */
     case COLL_CLOSE: break;     /* see opened_run */
     }
@@ -151,7 +153,8 @@ int operation_join(struct coll *coll, struct coll_group *group, const struct col
             rc = barrier_go_on(&operation);
         }
         rc = end_operation(&operation, rc);
-        /* All other members have ended (COLL_END), so no operation follows. */
+        /* All other members have said that they make no further call (COLL_END), so no operation
+         * follows. */
         if (!rc && operation.fingerprint.kind == COLL_END)
             rc = operation_await_end(coll);
     }

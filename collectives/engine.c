@@ -39,30 +39,33 @@ int coll_engine_open(const struct coll_options *options, struct coll_engine **re
     int rc;
 
     if (!options->host || strlen(options->host) >= sizeof(engine->host))
-        return err_set(err, HVD_E_INVAL,
-                       "the agent has told no numeric address for the connections between workers; "
-                       "agent and library must be of one release");
+        return err_set(
+            err, HVD_E_INVAL,
+            "the agent has announced no numeric address for the connections between workers; "
+            "install the same release of the agent and of libhvd");
     /* Gloo proves nothing to its peers and sends in clear: the options must allow that, or all of
      * it must stay in this machine. */
     if (options->carrier == COLL_BY_GLOO &&
         !security_allows_gloo(options->security, socket_is_loopback(options->host)))
         return err_set(err, HVD_E_UNSUPPORTED,
                        "--cpu-operations gloo sends numbers in clear, and any host that reaches %s "
-                       "can change them; leave it out, or allow that with --data-security none",
+                       "can change these numbers; leave out --cpu-operations gloo, or accept the "
+                       "risk with --data-security none",
                        options->host);
     /* A missing module is an error now, not in the first round. */
     if (options->carrier == COLL_BY_GLOO && gloo_module_find(&module, err))
         return HVD_E_UNSUPPORTED;
     engine = mem_zalloc(sizeof(*engine));
     if (!engine)
-        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the collectives of this worker; free memory on this host");
     memcpy(engine->host, options->host, strlen(options->host) + 1);
     engine->options = *options;
     engine->options.host = engine->host;
     pthread_mutex_init(&engine->mutex, NULL);
     pthread_mutex_init(&engine->gpu_mutex, NULL);
     pthread_cond_init(&engine->changed, NULL);
-    rc = seal_begin(err);
+    rc = seal_check_openssl(err);
     if (!rc)
         rc = meet_open(engine->host, &engine->meet, err);
     if (!rc)

@@ -51,7 +51,7 @@ struct coll_options {
     /* true: sums are computed in the order of ranks, so the bits of a result depend only on the
      * number of ranks, not on hosts */
     bool fixed_order;
-    /* several buffers of one call are sent together in blocks of at most so many bytes; 0:
+    /* several buffers of one call are sent together, in blocks of at most this many bytes; 0:
      * COLL_FUSION_BYTES */
     size_t fusion_bytes;
     bool unfused; /* true: several buffers of one call are reduced one after the other */

@@ -60,7 +60,9 @@ int coll_engine_use_device(struct coll_engine *engine, const struct gpu_device *
                 (void)snprintf(text, sizeof(text), "%s nccl=%d", uuid, nccl->version);
                 engine->gpu_text = mem_strdup(text);
                 if (!engine->gpu_text)
-                    rc = err_set(why, HVD_E_NOMEM, "out of memory; free memory on this host");
+                    rc = err_set(
+                        why, HVD_E_NOMEM,
+                        "no memory for the text that describes the GPU; free memory on this host");
             }
         }
         /* Without NCCL all calls go through the host; with --gpu-operations nccl that is an

@@ -24,12 +24,48 @@ bool coll_has_failed(const struct coll *coll)
     return atomic_load(&coll->failed);
 }
 
+/* Returns the circle number *index among the circles that the owner thread works in. NULL: there
+ * are fewer such circles; *index is then the number of the circle among those of channels. */
+static struct coll_circle *circle_of_owner(struct coll *coll, size_t *index)
+{
+    if (!*index)
+        return &coll->circle;
+    for (size_t i = 0; i < coll->group_count; i++) {
+        if (coll->groups[i].circle && !--*index)
+            return coll->groups[i].circle;
+    }
+    --*index;
+    return NULL;
+}
+
+struct coll_circle *coll_circle_at(struct coll *coll, size_t index)
+{
+    struct coll_circle *circle = circle_of_owner(coll, &index);
+
+    if (circle)
+        return circle;
+    return index < coll->channel_count ? &coll->channels[index]->circle : NULL;
+}
+
+int coll_segment_failure(struct coll *coll, uint32_t *ret_rank, struct hvd_err *ret_why)
+{
+    struct coll_circle *circle;
+    int code = 0;
+
+    for (size_t i = 0, at = 0; !code && (circle = circle_of_owner(coll, &at)) != NULL; at = ++i) {
+        if (circle->segment)
+            code = segment_failure(circle->segment, ret_rank, ret_why);
+    }
+    return code;
+}
+
 /* Records a failure of the round; only the first one counts (coll_internal.h). Then wakes every
  * thread that waits in the round, here and in the other processes of this host, and tells the
  * peers. Returns `code` in any case. */
 int coll_fail(struct coll *coll, int code, uint32_t rank, const char *format, ...)
 {
     struct hvd_err told = { .text = "" };
+    struct coll_circle *circle;
     uint32_t told_rank = rank;
     char why[ERR_TEXT_MAX];
     va_list args;
@@ -45,8 +81,8 @@ int coll_fail(struct coll *coll, int code, uint32_t rank, const char *format, ..
     /* Another process of this host may have found a mismatch, and have written it to the segment.
      * That process may end at once, and its end may be noticed here before the mismatch. Then the
      * mismatch is recorded, because it must be returned on all ranks. */
-    if ((code == HVD_E_LOST || code == HVD_E_REVOKED) && coll->segment &&
-        segment_failure(coll->segment, &told_rank, &told) == HVD_E_MISMATCH) {
+    if ((code == HVD_E_LOST || code == HVD_E_REVOKED) &&
+        coll_segment_failure(coll, &told_rank, &told) == HVD_E_MISMATCH) {
         code = HVD_E_MISMATCH;
         rank = told_rank;
         snprintf(why, sizeof(why), "%s", told.text);
@@ -54,10 +90,12 @@ int coll_fail(struct coll *coll, int code, uint32_t rank, const char *format, ..
     atomic_store(&coll->failed, true);
     (void)err_set(&coll->failure, code, "%s", why);
     /* Wake the threads that wait on this host: at a board, in a link, in NCCL. */
-    if (coll->segment)
-        segment_fail(coll->segment, code, rank, coll->failure.text);
-    if (coll->link)
-        coll->link->ops->cancel(coll->link);
+    for (size_t i = 0; (circle = coll_circle_at(coll, i)) != NULL; i++) {
+        if (circle->segment)
+            segment_fail(circle->segment, code, rank, coll->failure.text);
+        if (circle->link)
+            circle->link->ops->cancel(circle->link);
+    }
     for (size_t i = 0; i < coll->group_count; i++) {
         struct comm *comm = atomic_load(&coll->groups[i].nccl.comm);
         struct link *mesh = coll->groups[i].mesh_link, *own = coll->groups[i].own_link;
@@ -71,8 +109,10 @@ int coll_fail(struct coll *coll, int code, uint32_t rank, const char *format, ..
     }
     /* Tell the peers. A member that has called coll_bye tells them nothing, because they do not
      * need it any more. */
-    if (coll->meeting && !coll->finished)
-        meet_tell(coll->meeting, code, rank, coll->failure.text);
+    for (size_t i = 0; !coll->finished && (circle = coll_circle_at(coll, i)) != NULL; i++) {
+        if (circle->meeting)
+            meet_tell(circle->meeting, code, rank, coll->failure.text);
+    }
     pthread_cond_broadcast(&coll->changed);
     pthread_mutex_unlock(&coll->mutex);
     return code;
@@ -153,22 +193,41 @@ static bool link_knows(struct link *link, uint32_t rank, char *ret_text, size_t 
     return link && link->ops->why && link->ops->why(link, rank, ret_text, size);
 }
 
+/* Fails the round because the connection to this rank broke. why NULL: its link knows no reason,
+ * but a peer may send one. */
+static int failure_of_link(struct coll *coll, uint32_t rank, const char *why)
+{
+    if (why)
+        return coll_fail(coll, HVD_E_LOST, rank, "%s", why);
+    coll_await_reason(coll);
+    return coll_fail(coll, HVD_E_LOST, rank,
+                     "the connection to rank %u (incarnation %" PRIu64 ") broke", rank,
+                     coll->members.incarnations[rank]);
+}
+
 /* Called when the connection to a rank broke: fails the round, with the best reason that can be
  * found. A link may know the reason; else a peer may send it; else the text says only that the
  * connection broke. */
 int coll_lost(void *arg, uint32_t rank)
 {
     struct coll *coll = arg;
+    struct coll_circle *circle;
     char why[ERR_TEXT_MAX];
-    bool known = link_knows(coll->link, rank, why, sizeof(why));
+    bool known = false;
 
     for (size_t i = 0; i < coll->group_count && !known; i++)
         known = link_knows(coll->groups[i].mesh_link, rank, why, sizeof(why)) ||
                 link_knows(coll->groups[i].own_link, rank, why, sizeof(why));
-    if (known)
-        return coll_fail(coll, HVD_E_LOST, rank, "%s", why);
-    coll_await_reason(coll);
-    return coll_fail(coll, HVD_E_LOST, rank,
-                     "the connection to rank %u (incarnation %" PRIu64 ") broke", rank,
-                     coll->members.incarnations[rank]);
+    for (size_t i = 0, at = 0; !known && (circle = circle_of_owner(coll, &at)) != NULL; at = ++i)
+        known = link_knows(circle->link, rank, why, sizeof(why));
+    return failure_of_link(coll, rank, known ? why : NULL);
+}
+
+int coll_channel_lost(void *arg, uint32_t rank)
+{
+    struct coll_channel *channel = arg;
+    char why[ERR_TEXT_MAX];
+    bool known = link_knows(channel->circle.link, rank, why, sizeof(why));
+
+    return failure_of_link(channel->circle.coll, rank, known ? why : NULL);
 }

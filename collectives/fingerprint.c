@@ -29,6 +29,8 @@ static const char *const kinds[] = {
     [COLL_REDUCE] = "reduce",
     [COLL_GATHER] = "gather",
     [COLL_SCATTER] = "scatter",
+    [COLL_SEND] = "send",
+    [COLL_RECEIVE] = "receive",
 };
 
 const char *coll_kind_name(uint32_t kind)
@@ -120,7 +122,7 @@ void fingerprint_describe(const struct fingerprint *fingerprint, char text[FINGE
     uint32_t op_number =
         to_root ? fingerprint->op & ((1U << FINGERPRINT_ROOT_SHIFT) - 1) : fingerprint->op;
     const char *op = reduce_op_name((hvd_op)op_number);
-    char numbers[80] = "", scales[80] = "", fused[32] = "", tag[48] = "";
+    char numbers[112] = "", scales[80] = "", fused[32] = "", tag[48] = "";
     bool scaled = !is_one(fingerprint->prescale) || !is_one(fingerprint->postscale);
 
     switch (fingerprint->kind) {
@@ -131,8 +133,9 @@ void fingerprint_describe(const struct fingerprint *fingerprint, char text[FINGE
             (void)snprintf(fused, sizeof(fused), ", %u requests fused", fingerprint->fused);
         break;
     case COLL_REDUCESCATTER:
-        (void)snprintf(numbers, sizeof(numbers), " (%s) of %s with counts of sum %" PRIx64, op,
-                       type, fingerprint->count);
+        (void)snprintf(numbers, sizeof(numbers),
+                       " (%s) of %s, with counts whose checksum is %" PRIx64, op, type,
+                       fingerprint->count);
         break;
     case COLL_REDUCE:
         (void)snprintf(numbers, sizeof(numbers), " (%s) of %" PRIu64 " %s to rank %u", op,
@@ -140,23 +143,25 @@ void fingerprint_describe(const struct fingerprint *fingerprint, char text[FINGE
         break;
     case COLL_GATHER:
     case COLL_SCATTER:
-        (void)snprintf(numbers, sizeof(numbers), " of %s with counts of sum %" PRIx64 " %s rank %u",
-                       type, fingerprint->count, fingerprint->kind == COLL_GATHER ? "to" : "from",
-                       fingerprint->root);
+        (void)snprintf(numbers, sizeof(numbers),
+                       " of %s %s rank %u, with counts whose checksum is %" PRIx64, type,
+                       fingerprint->kind == COLL_GATHER ? "to" : "from", fingerprint->root,
+                       fingerprint->count);
         break;
     case COLL_BROADCAST:
+    case COLL_SEND:
         (void)snprintf(numbers, sizeof(numbers), " of %" PRIu64 " %s from rank %u",
                        fingerprint->count, type, fingerprint->root);
         break;
     case COLL_ALLGATHER:
     case COLL_ALLTOALL:
-        (void)snprintf(numbers, sizeof(numbers), " of %s with counts of sum %" PRIx64, type,
-                       fingerprint->count);
+        (void)snprintf(numbers, sizeof(numbers), " of %s, with counts whose checksum is %" PRIx64,
+                       type, fingerprint->count);
         break;
     case COLL_ALLGATHER_RAGGED:
     case COLL_ALLTOALL_RAGGED: (void)snprintf(numbers, sizeof(numbers), " of %s", type); break;
     case COLL_OPEN:
-        (void)snprintf(numbers, sizeof(numbers), " with ranks of hash %" PRIx64,
+        (void)snprintf(numbers, sizeof(numbers), ", with ranks whose checksum is %" PRIx64,
                        fingerprint->count);
         break;
     case COLL_CLOSE:
@@ -170,10 +175,11 @@ void fingerprint_describe(const struct fingerprint *fingerprint, char text[FINGE
                        fingerprint->prescale, fingerprint->postscale);
     if (fingerprint->tag && fingerprint->kind != COLL_JOIN)
         (void)snprintf(tag, sizeof(tag), ", tag %" PRIu64, fingerprint->tag);
-    (void)snprintf(
-        text, FINGERPRINT_TEXT_MAX, "operation %" PRIu64 " is %s%s%s%s%s%s", fingerprint->number,
-        coll_kind_name(fingerprint->kind), numbers, fused, scales, tag,
-        !fingerprint->on_device                         ? ""
-        : fingerprint->on_device == FINGERPRINT_BY_HOST ? ", in the memory of a GPU, by the host"
-                                                        : ", in the memory of a GPU");
+    (void)snprintf(text, FINGERPRINT_TEXT_MAX, "operation %" PRIu64 " is %s%s%s%s%s%s",
+                   fingerprint->number, coll_kind_name(fingerprint->kind), numbers, fused, scales,
+                   tag,
+                   !fingerprint->on_device ? ""
+                   : fingerprint->on_device == FINGERPRINT_BY_HOST
+                       ? ", in the memory of a GPU, through the host"
+                       : ", in the memory of a GPU");
 }

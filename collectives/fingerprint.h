@@ -24,6 +24,8 @@ enum coll_kind {
     COLL_REDUCE = 21, /* to or from one member (rooted.c) */
     COLL_GATHER,
     COLL_SCATTER,
+    COLL_SEND, /* between two members (channel.c); a receive has the fingerprint of its send */
+    COLL_RECEIVE,
 };
 
 /* A fingerprint is equal on all members, except for the rank and what is known of joined ranks. It
@@ -39,10 +41,11 @@ struct fingerprint {
     /* 0: the buffers are in host memory; 1: in GPU memory; FINGERPRINT_BY_HOST: in GPU memory, and
      * the caller wants the host to do the operation, not NCCL */
     uint16_t on_device;
-    uint32_t op; /* REDUCE: in the upper 24 bits the root's index */
+    uint32_t op; /* of a REDUCE the upper 24 bits are the index of the root */
     union {
-        uint32_t root; /* BROADCAST, GATHER, SCATTER: the root's index in the group */
-        struct {       /* every other kind */
+        /* BROADCAST, GATHER, SCATTER: the root's index in the group; SEND: the sender's rank */
+        uint32_t root;
+        struct { /* every other kind */
             /* 1: an ALLREDUCE of several buffers, or another kind with counts for each member */
             uint32_t in_parts : 1;
             uint32_t algorithm : 15; /* ALLREDUCE: index of the algorithm, see algorithms.h */
@@ -63,7 +66,7 @@ struct fingerprint {
     };
 };
 
-#define FINGERPRINT_ROOT_SHIFT 8 /* of the root in the op of a REDUCE */
+#define FINGERPRINT_ROOT_SHIFT 8 /* where the root begins in the field `op` of a REDUCE */
 
 #define FINGERPRINT_FUSED_MAX  UINT16_MAX
 #define FINGERPRINT_BY_HOST    2

@@ -81,7 +81,7 @@ int operation_mesh(struct operation *operation)
         coll_fail(coll, rc, coll->rank, "rank %u: %s", coll->rank, why.text);
     if (rc)
         return rc;
-    rc = coll_await_link(coll, group->mesh_link, clock_now_us() + CONNECT_US);
+    rc = coll_await_link(coll, group->mesh_link, &coll->traffic, clock_now_us() + CONNECT_US);
     if (rc)
         return rc;
     group->mesh.link = group->mesh_link;

@@ -109,11 +109,11 @@ static int opened_connect(struct coll *coll, struct coll_group *group, const uin
         if (at == row)
             return err_set(err, HVD_E_PROTO,
                            "rank %u has sent no address for the links of an opened group; all "
-                           "workers must use one release of libhvd",
+                           "workers must use the same release of libhvd",
                            partners[i]);
         rc = link->ops->connect(link, partners[i], theirs[at].bytes, theirs[at].length, err);
     }
-    return rc ? rc : coll_await_link(coll, link, clock_now_us() + CONNECT_US);
+    return rc ? rc : coll_await_link(coll, link, &coll->traffic, clock_now_us() + CONNECT_US);
 }
 
 /* Opens a group, or closes one. Every member of the round makes this call, also those outside

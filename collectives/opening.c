@@ -25,7 +25,7 @@ static bool is_fused(const struct fingerprint *fingerprint)
 
 int operation_await_end(struct coll *coll)
 {
-    while (!coll_has_failed(coll) && !(coll->segment && segment_failure(coll->segment, NULL, NULL)))
+    while (!coll_has_failed(coll) && !coll_segment_failure(coll, NULL, NULL))
         coll_pause_until(coll, clock_now_us() + LOOK_US);
     return HVD_E_REVOKED;
 }
@@ -75,7 +75,7 @@ static bool allows_joined(const struct fingerprint *fingerprint)
            fingerprint->kind == COLL_JOIN || fingerprint->kind == COLL_END;
 }
 
-static int compare(struct operation *operation, const struct fingerprint *theirs)
+static int opening_compare(struct operation *operation, const struct fingerprint *theirs)
 {
     bool agree = theirs->kind == COLL_JOIN ? allows_joined(&operation->fingerprint)
                                            : fingerprint_same(&operation->fingerprint, theirs);
@@ -103,7 +103,7 @@ bool operation_gives(const struct operation *operation, uint32_t local)
 
 /* Compares the fingerprints on the board of this host, after the board step that published them.
  * Counts the members that give numbers (`givers`); 0: all members of this host have joined. */
-static int compare_members(struct operation *operation)
+static int opening_compare_members(struct operation *operation)
 {
     struct fingerprint *ours = &operation->fingerprint;
     uint32_t count = operation->group->group.local_count;
@@ -124,7 +124,7 @@ static int compare_members(struct operation *operation)
      * the rank among them that joined last. */
     for (uint32_t local = 0; local < count; local++) {
         const struct fingerprint *theirs = &operation_opening(operation, local)->fingerprint;
-        int rc = compare(operation, theirs);
+        int rc = opening_compare(operation, theirs);
 
         if (rc)
             return rc;
@@ -184,7 +184,7 @@ int operation_open_lane(struct operation *operation, const void *first, size_t l
             return mismatch(operation, &theirs);
         operation->fingerprint = theirs;
     }
-    return compare(operation, &theirs);
+    return opening_compare(operation, &theirs);
 }
 
 /* Returns how many lanes the operation uses; lane 0 is always the first. A rank that has joined
@@ -259,7 +259,7 @@ int operation_open(struct operation *operation, uint32_t *ret_last)
                sizeof(opening));
         rc = board_step(group->board);
         if (!rc)
-            rc = compare_members(operation);
+            rc = opening_compare_members(operation);
         if (!rc && arrival->at_us)
             opening_show_wait(operation, begun_us);
         if (!rc && !operation->givers)

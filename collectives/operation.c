@@ -64,7 +64,8 @@ struct operation operation_make(struct coll *coll, struct coll_group *group,
     fingerprint->type = (uint16_t)shown->type;
     fingerprint->on_device = !shown->device ? 0 : shown->by_host ? FINGERPRINT_BY_HOST : 1;
     fingerprint->count = operation_count(group, shown);
-    if (shown->kind == COLL_BROADCAST || shown->kind == COLL_GATHER || shown->kind == COLL_SCATTER)
+    if (shown->kind == COLL_BROADCAST || shown->kind == COLL_GATHER ||
+        shown->kind == COLL_SCATTER || shown->kind == COLL_SEND)
         fingerprint->root = shown->root;
     else
         fingerprint->in_parts = shown->pieces || shown->counts;

@@ -1,8 +1,9 @@
 /*
- * operation.h: one operation in progress, for the files of the kinds.
+ * operation.h: one operation in progress (one collective call on all members of a group). Each kind
+ * of operation has a file; the picture says which file calls which.
  *
  *     dispatch.c ──► allreduce.c, broadcast.c, ... ──► stages.c, or a lane
- *                     └──► opening.c: do all members run the same operation?
+ *                     └──► opening.c: compares what all members run
  */
 #ifndef COLLECTIVES_OPERATION_H
 #define COLLECTIVES_OPERATION_H
@@ -13,9 +14,10 @@
 struct operation {
     struct coll *coll;
     struct coll_group *group;
-    const struct coll_call *call; /* on a rank that has joined: a call without buffers */
-    /* the fingerprint of our operation; on a rank that has joined: of the other members'
-     * operation */
+    /* a rank that has called hvd_join has a call without buffers here */
+    const struct coll_call *call;
+    /* the fingerprint of our operation; a rank that has called hvd_join has the fingerprint of the
+     * other members' operation */
     struct fingerprint fingerprint;
     bool joined;
     uint64_t turn;   /* the number of the operation's first chunk on the board */
@@ -70,13 +72,14 @@ size_t share_of(size_t length, size_t element_bytes, uint32_t index, uint32_t co
 
 /* ---- opening.c ---- */
 
-/* Compares the fingerprints of all members: HVD_E_MISMATCH if they differ. If the group has a
- * board, makes one step of the board. HVD_DONE: all members have joined; *ret_last: the rank that
- * joined last. */
+/* Opens the operation: compares the fingerprints of all members. If the group has a board, the
+ * comparison takes one step of the board. 0: all members run the same operation. HVD_E_MISMATCH:
+ * the fingerprints differ. HVD_DONE: all members have called hvd_join; *ret_last: the rank that
+ * called it last. */
 int operation_open(struct operation *operation, uint32_t *ret_last) MUST_CHECK;
 
-/* Waits until the round ends. Called when another member has ended (COLL_END), so that no operation
- * can run. Returns HVD_E_REVOKED. */
+/* Waits until the round ends, and returns HVD_E_REVOKED. Called when another member has said that
+ * it makes no further call (COLL_END): no operation can run without that member. */
 int operation_await_end(struct coll *coll) MUST_CHECK;
 /* true: the member with this index on our host gives numbers, that is, has not joined. */
 bool operation_gives(const struct operation *operation, uint32_t local);
@@ -98,8 +101,9 @@ struct stages { /* a function may be NULL: the operation has no such stage */
     void *arg;
 };
 int stages_run(struct operation *operation, const struct stages *stages) MUST_CHECK;
-/* stages_begin and stages_go_on together do what stages_run does: stages_begin copies the first
- * chunk in; the caller makes a step (that of the opening); stages_go_on does the rest. */
+/* The two functions do what stages_run does, in two parts. stages_begin copies the first chunk to
+ * our stage memory; then the caller makes a step of the board (the step of the opening);
+ * stages_go_on does the rest. So the first chunk needs no step of its own. */
 void stages_begin(const struct operation *operation, const struct stages *stages);
 int stages_go_on(struct operation *operation, const struct stages *stages) MUST_CHECK;
 

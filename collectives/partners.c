@@ -31,10 +31,10 @@ static struct coll_partner *add_partner(struct coll_partners *partners, uint32_t
     return &partners->items[partners->count++];
 }
 
-/* Notes that this member needs a link to the rank. HVD_E_NOMEM: memory is out. */
-static int add_linked(struct coll *coll, uint32_t rank)
+/* Notes that this member needs a link to the rank. HVD_E_NOMEM: no memory is left. */
+static int add_linked(struct coll_partners *partners, uint32_t rank)
 {
-    struct coll_partner *partner = add_partner(&coll->partners, rank);
+    struct coll_partner *partner = add_partner(partners, rank);
 
     if (!partner)
         return HVD_E_NOMEM;
@@ -42,59 +42,89 @@ static int add_linked(struct coll *coll, uint32_t rank)
     return 0;
 }
 
+/* Adds the partners for the shared memory of this host: the leader (the first member of the group
+ * on this host) meets the others there, and tells each of them where the memory is. */
+static int add_host_partners(const struct coll *coll, const struct group *members,
+                             struct coll_partners *partners)
+{
+    const uint32_t *hosts = coll->members.hosts;
+    uint32_t leader = coll->rank;
+
+    for (uint32_t i = members->size; i-- > 0;) {
+        if (hosts[members->ranks[i]] == hosts[coll->rank])
+            leader = members->ranks[i];
+    }
+    for (uint32_t i = 0; i < members->size; i++) {
+        uint32_t rank = members->ranks[i];
+        struct coll_partner *partner;
+
+        /* only pairs with the leader */
+        if (hosts[rank] != hosts[coll->rank] || rank == coll->rank ||
+            (rank != leader && coll->rank != leader))
+            continue;
+        partner = add_partner(partners, rank);
+        if (!partner)
+            return HVD_E_NOMEM;
+        partner->leads = rank == leader;
+    }
+    return 0;
+}
+
+/* Adds the partners to which the lane of this member in the group needs a link, and prepares that
+ * lane. `traffic`: that of the lane's link. */
+static int add_lane_partners(const struct coll *coll, struct coll_group *group,
+                             struct traffic *traffic, struct coll_partners *partners)
+{
+    bool fixed_order = coll->engine && coll->engine->options.fixed_order;
+    const struct group *members = &group->group;
+    uint32_t places[LANE_PARTNERS_MAX];
+    int rc = 0;
+
+    /* The lane of this member; size 1 if the member is in none. */
+    group->lane =
+        (struct lane){ .traffic = traffic, .ranks = &coll->members.ranks[coll->rank], .size = 1 };
+    if (members->place == GROUP_OUTSIDE || members->host_count == 1)
+        return 0;
+    if (members->local < members->lane_count) {
+        size_t count = lane_partners(members->host, members->host_count, places);
+
+        group->lane.ranks = &members->lane_ranks[(size_t)members->local * members->host_count];
+        group->lane.index = members->host;
+        group->lane.size = members->host_count;
+        for (size_t k = 0; k < count && !rc; k++)
+            rc = add_linked(partners, group->lane.ranks[places[k]]);
+    }
+    if (!fixed_order)
+        return rc;
+    for (uint32_t k = 0; k < members->size && !rc; k++) {
+        if (k != members->place)
+            rc = add_linked(partners, members->ranks[k]);
+    }
+    group->mesh_lane = (struct lane){
+        .traffic = traffic, .ranks = members->ranks, .index = members->place, .size = members->size
+    };
+    return rc;
+}
+
 /* Chooses the members that this member connects with. Within a host these are the leader (the
  * lowest rank there) and the others, for the shared memory. Between hosts these are the members to
  * which a lane of some group needs a link. */
 int coll_choose_partners(struct coll *coll)
 {
-    const uint32_t *hosts = coll->members.hosts;
-    bool fixed_order = coll->engine && coll->engine->options.fixed_order;
-    uint32_t leader = hosts[coll->rank];
-    int rc = 0;
+    struct coll_partners *partners = &coll->circle.partners;
+    int rc = add_host_partners(coll, &coll->groups[0].group, partners);
 
-    for (uint32_t i = 0; i < coll->size; i++) {
-        struct coll_partner *partner;
-
-        /* only pairs with the leader: the leader tells each of them where the shared memory is */
-        if (hosts[i] != leader || i == coll->rank || (i != leader && coll->rank != leader))
-            continue;
-        partner = add_partner(&coll->partners, i);
-        if (!partner)
-            return HVD_E_NOMEM;
-        partner->leads = i == leader;
-    }
-    for (size_t i = 0; i < coll->group_count && !rc; i++) {
-        struct coll_group *group = &coll->groups[i];
-        const struct group *members = &group->group;
-        uint32_t places[LANE_PARTNERS_MAX];
-
-        /* The lane of this member; size 1 if the member is in none. */
-        group->lane = (struct lane){ .traffic = &coll->traffic,
-                                     .ranks = &coll->members.ranks[coll->rank],
-                                     .size = 1 };
-        if (members->place == GROUP_OUTSIDE || members->host_count == 1)
-            continue;
-        if (members->local < members->lane_count) {
-            size_t count = lane_partners(members->host, members->host_count, places);
-
-            group->lane.ranks = &members->lane_ranks[(size_t)members->local * members->host_count];
-            group->lane.index = members->host;
-            group->lane.size = members->host_count;
-            for (size_t k = 0; k < count && !rc; k++)
-                rc = add_linked(coll, group->lane.ranks[places[k]]);
-        }
-        if (!fixed_order)
-            continue;
-        for (uint32_t k = 0; k < members->size && !rc; k++) {
-            if (k != members->place)
-                rc = add_linked(coll, members->ranks[k]);
-        }
-        group->mesh_lane = (struct lane){ .traffic = &coll->traffic,
-                                          .ranks = members->ranks,
-                                          .index = members->place,
-                                          .size = members->size };
-    }
+    for (size_t i = 0; i < coll->group_count && !rc; i++)
+        rc = add_lane_partners(coll, &coll->groups[i], &coll->traffic, partners);
     return rc;
+}
+
+int coll_choose_group_partners(struct coll_circle *circle)
+{
+    struct coll_group *group = circle->group;
+    int rc = add_host_partners(circle->coll, &group->group, &circle->partners);
+
+    return rc ? rc : add_lane_partners(circle->coll, group, &group->own, &circle->partners);
 }
 
 /* Makes a link to these ranks (coll_internal.h). The mutex is held while the link is stored and the
@@ -128,7 +158,8 @@ int coll_make_link(struct coll *coll, const uint32_t *ranks, size_t count, struc
 /* Waits until this member is connected to all peers of the link. If a peer is not connected in
  * time, or is lost, the round fails. Meanwhile `awaited` tells other threads the rank of a peer
  * that is missing. */
-int coll_await_link(struct coll *coll, struct link *link, int64_t deadline_us)
+int coll_await_link(struct coll *coll, struct link *link, struct traffic *shown,
+                    int64_t deadline_us)
 {
     const char *operation = atomic_load(&coll->activity.operation);
     uint32_t missing = 0;
@@ -142,16 +173,16 @@ int coll_await_link(struct coll *coll, struct link *link, int64_t deadline_us)
         rc = link->ops->connected(link, until_us < deadline_us ? until_us : deadline_us, &missing,
                                   NULL);
         if (rc == HVD_E_TIMEOUT)
-            atomic_store(&coll->traffic.awaited, missing);
+            atomic_store(&shown->awaited, missing);
     } while (rc == HVD_E_TIMEOUT && until_us < deadline_us);
-    atomic_store(&coll->traffic.awaited, TRAFFIC_NOBODY);
+    atomic_store(&shown->awaited, TRAFFIC_NOBODY);
     if (rc == HVD_E_LOST) /* the peer may have failed before, and have sent the reason */
-        return coll_lost(coll, missing);
+        return shown->lost(shown->arg, missing);
     if (rc == HVD_E_TIMEOUT)
-        return coll_fail(coll, rc, missing,
-                         "rank %u (incarnation %" PRIu64
-                         "): the connection to this rank was not made in time (%s)",
-                         missing, coll->members.incarnations[missing],
-                         operation ? operation : "connect");
+        return coll_fail(
+            coll, rc, missing,
+            "rank %u (incarnation %" PRIu64 "): the connection to this rank was not made in time "
+            "(%s); look for a firewall between the hosts",
+            missing, coll->members.incarnations[missing], operation ? operation : "connect");
     return rc;
 }

@@ -46,9 +46,9 @@ static int ragged_count(struct ragged *ragged)
         for (size_t k = 0; k < ragged->row; k++) {
             if (row[k] > left)
                 return coll_fail(ragged->coll, HVD_E_PROTO, members->ranks[i],
-                                 "%s: rank %u says that it gives %" PRIu64
-                                 " numbers of %s, more than LIMIT_RAGGED_BYTES (%" PRIu64
-                                 " bytes); run the same libhvd on all hosts",
+                                 "%s: rank %u announces %" PRIu64
+                                 " numbers of %s, more than %" PRIu64
+                                 " bytes (LIMIT_RAGGED_BYTES); run the same libhvd on all hosts",
                                  coll_kind_name(ragged->call->kind), members->ranks[i], row[k],
                                  reduce_type_name(ragged->call->type), LIMIT_RAGGED_BYTES);
             left -= row[k];
@@ -82,9 +82,8 @@ static int ragged_get_memory(struct ragged *ragged)
                          ragged->bytes, ragged->group->group.size, rank);
     if (gpu_device_of(ragged->data) != call->device)
         return coll_fail(ragged->coll, HVD_E_INVAL, rank,
-                         "rank %u: %s: the memory for the result is not of the same device as in; "
-                         "give memory of "
-                         "%s",
+                         "rank %u: %s: the memory for the result is not on the same device as the "
+                         "buffer \"in\"; give memory of %s",
                          rank, name, call->device ? "the same GPU" : "the host");
     return 0;
 }

@@ -10,29 +10,6 @@
 #include "collectives/device.h"
 #include "collectives/dispatch.h"
 
-/* Makes a gather or a scatter an alltoall. counts: room for two numbers for each member; given:
- * room for one between each two. */
-static void rooted_exchange(struct coll_call *moved, const struct coll_call *call,
-                            const struct group *members, size_t *counts, uint64_t *given)
-{
-    bool gathers = call->kind == COLL_GATHER, is_root = members->place == call->root;
-    size_t *to = counts, *from = counts + members->size;
-
-    for (uint32_t i = 0; i < members->size; i++) {
-        size_t count = call->counts ? call->counts[i] : call->count;
-
-        given[gathers ? (size_t)i * members->size + call->root
-                      : (size_t)call->root * members->size + i] = count;
-        if (is_root)
-            (gathers ? from : to)[i] = count;
-    }
-    (gathers ? to : from)[call->root] = call->count;
-    moved->kind = COLL_ALLTOALL;
-    moved->counts = to;
-    moved->out_counts = from;
-    moved->given = given;
-}
-
 int rooted_run(struct coll *coll, struct coll_group *group, const struct coll_call *call,
                const char **ret_by)
 {
@@ -50,7 +27,23 @@ int rooted_run(struct coll *coll, struct coll_group *group, const struct coll_ca
         moved.counts = counts;
         moved.count = counts[members->place];
     } else if (counts && given) {
-        rooted_exchange(&moved, call, members, counts, given);
+        bool gathers = call->kind == COLL_GATHER, is_root = members->place == call->root;
+        size_t *to = counts, *from = counts + members->size;
+
+        /* A gather or a scatter becomes an alltoall. */
+        for (uint32_t i = 0; i < members->size; i++) {
+            size_t count = call->counts ? call->counts[i] : call->count;
+
+            given[gathers ? (size_t)i * members->size + call->root
+                          : (size_t)call->root * members->size + i] = count;
+            if (is_root)
+                (gathers ? from : to)[i] = count;
+        }
+        (gathers ? to : from)[call->root] = call->count;
+        moved.kind = COLL_ALLTOALL;
+        moved.counts = to;
+        moved.out_counts = from;
+        moved.given = given;
     }
     if (counts && given)
         rc = call->device ? device_run(coll, group, &moved, ret_by)

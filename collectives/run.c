@@ -20,8 +20,10 @@ static int run_check_call(struct coll *coll, const struct coll_call *call, struc
     rc = coll_failure(coll, err);
     if (rc)
         return rc;
-    if (coll->size > 1 && !coll->connected)
-        return err_set(err, HVD_E_STATE, "the round has not been connected yet");
+    if (coll->size > 1 && !coll->circle.connected)
+        return err_set(
+            err, HVD_E_STATE,
+            "the round is not connected yet, which is a bug of hvd-elastic; please report it");
     if (call->group >= coll->group_count)
         return coll_refuse(
             coll, err,
@@ -30,8 +32,8 @@ static int run_check_call(struct coll *coll, const struct coll_call *call, struc
     group = &coll->groups[call->group];
     if (group->group.place == GROUP_OUTSIDE)
         return coll_refuse(coll, err,
-                           "%s: this rank is not in the group of the call; make the call on the "
-                           "members of the group only",
+                           "%s: this rank is not a member of the group of the call; make the call "
+                           "on the members of the group only",
                            coll_kind_name(call->kind));
     return coll_check_call(coll, group, call, err);
 }
@@ -103,6 +105,42 @@ static int run_unfused(struct coll *coll, const struct coll_call *call, struct h
     return rc;
 }
 
+/* Shows the operation to a thread that watches. The first operation of a group that its members
+ * alone have opened waits here until all have opened it. */
+static int run_begin(struct coll *coll, struct coll_group *group, const char *operation,
+                     struct hvd_err *err)
+{
+    struct coll_activity *activity = &coll->activity;
+    int rc;
+
+    atomic_fetch_add_explicit(&activity->number, 1, memory_order_relaxed);
+    if (group->circle && !group->circle->connected)
+        atomic_store_explicit(&activity->operation, "opening of a group", memory_order_release);
+    rc = coll_connect_group(coll, group, err);
+    atomic_store_explicit(&activity->group, group, memory_order_release);
+    atomic_store_explicit(&activity->operation, operation, memory_order_release);
+    return rc;
+}
+
+/* Fails the round because this call has failed with `rc`. Another process of this host may have
+ * failed the segment before. Only the member that caused the failure returns its code, so the code
+ * counts as HVD_E_LOST here; a mismatch stays a mismatch. */
+static void run_fail(struct coll *coll, const struct coll_call *call, int rc, struct hvd_err *why)
+{
+    uint32_t rank = MEET_NOBODY;
+    int code = 0;
+
+    if (rc == HVD_E_NOMEM && !why->text[0])
+        err_set(why, rc, "no memory for the work of this %s; free memory on the host of this rank",
+                coll_kind_name(call->kind));
+    if (rc == HVD_E_REVOKED)
+        code = coll_segment_failure(coll, &rank, why);
+    if (code)
+        coll_fail(coll, code == HVD_E_MISMATCH ? code : HVD_E_LOST, rank, "%s", why->text);
+    coll_fail(coll, rc, coll->rank, "rank %u: %s", coll->rank,
+              why->text[0] ? why->text : err_text(rc));
+}
+
 /* Runs a call of the program from its check to its end, and shows it in the timeline. `activity`
  * tells a thread that watches (coll_wait_look) which operation runs; it is NULL between calls.
  * Returns 0, or the code that this member's call must return for the round's failure. */
@@ -113,6 +151,7 @@ int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *er
                                    .round = coll->round,
                                    .group = call->group,
                                    .why = err ? err->text : NULL };
+    struct hvd_err why = { .text = "" };
     struct coll_group *group;
     uint64_t range = 0;
     int rc = run_check_call(coll, call, err);
@@ -127,10 +166,10 @@ int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *er
     event.begun_us = timeline_now_us(coll->timeline);
     coll->arrival = (struct timeline_arrival){ .at_us = event.begun_us };
     event.number = group->number + 1;
-    atomic_fetch_add_explicit(&activity->number, 1, memory_order_relaxed);
-    atomic_store_explicit(&activity->group, group, memory_order_relaxed);
-    atomic_store_explicit(&activity->operation, event.operation, memory_order_release);
-    if (call->kind == COLL_JOIN) {
+    rc = run_begin(coll, group, event.operation, &why);
+    if (rc) {
+        /* the group could not be connected */
+    } else if (call->kind == COLL_JOIN) {
         rc = operation_join(coll, group, call);
         event.number = group->number;
     } else if (coll_kind_is_ragged(call->kind)) {
@@ -146,18 +185,7 @@ int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *er
     }
     atomic_store_explicit(&activity->operation, NULL, memory_order_release);
     if (rc) {
-        struct hvd_err why = { .text = "" };
-        uint32_t rank = MEET_NOBODY;
-        int code = 0;
-
-        /* Another process of this host may have failed the segment. Only the member that caused
-         * the failure returns its code, so it counts as HVD_E_LOST here; a mismatch stays a
-         * mismatch. */
-        if (rc == HVD_E_REVOKED && coll->segment)
-            code = segment_failure(coll->segment, &rank, &why);
-        if (code)
-            coll_fail(coll, code == HVD_E_MISMATCH ? code : HVD_E_LOST, rank, "%s", why.text);
-        coll_fail(coll, rc, coll->rank, "rank %u: %s", coll->rank, err_text(rc));
+        run_fail(coll, call, rc, &why);
         rc = coll_failure(coll, err);
     } else if (!coll->agreed && call->group == 0 &&
                (call->device || call->kind == COLL_BARRIER ||

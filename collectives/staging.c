@@ -46,8 +46,8 @@ static void release_contents(struct staging *staging)
 }
 
 /* Opens the staging (staging.h): a stream for the copies, a mark for each slot, one more event that
- * orders streams (order_streams), and pinned memory. The last of the STAGING_SLOTS + 1 events is
- * `order`. */
+ * orders streams (staging_order_streams), and pinned memory. The last of the STAGING_SLOTS + 1
+ * events is `order`. */
 int staging_open(const struct gpu_device *device, struct staging **ret_staging, struct hvd_err *err)
 {
     struct staging *staging = mem_zalloc(sizeof(*staging));
@@ -56,7 +56,8 @@ int staging_open(const struct gpu_device *device, struct staging **ret_staging, 
     int rc;
 
     if (!staging)
-        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for copies through the host; free memory on this host");
     staging->device = device;
     rc = gpu_enter(device, err);
     if (rc) {
@@ -100,8 +101,8 @@ void staging_close(struct staging *staging)
 /* Makes later work of the stream `then` run after the work that is in the stream `first` now. The
  * event `order` may be used again at once, because the wait refers to the record that was made
  * before it. */
-static int order_streams(const struct staging *staging, struct CUstream_st *first,
-                         struct CUstream_st *then, struct hvd_err *err)
+static int staging_order_streams(const struct staging *staging, struct CUstream_st *first,
+                                 struct CUstream_st *then, struct hvd_err *err)
 {
     const struct cuda *cuda = staging->device->cuda;
     int code = cuda->event_record(staging->order, first);
@@ -113,12 +114,12 @@ static int order_streams(const struct staging *staging, struct CUstream_st *firs
 
 int staging_after(struct staging *staging, struct CUstream_st *stream, struct hvd_err *err)
 {
-    return order_streams(staging, stream, staging->stream, err);
+    return staging_order_streams(staging, stream, staging->stream, err);
 }
 
 int staging_before(struct staging *staging, struct CUstream_st *stream, struct hvd_err *err)
 {
-    return order_streams(staging, staging->stream, stream, err);
+    return staging_order_streams(staging, staging->stream, stream, err);
 }
 
 int staging_mark(struct staging *staging, size_t slot, struct hvd_err *err)
@@ -126,7 +127,7 @@ int staging_mark(struct staging *staging, size_t slot, struct hvd_err *err)
     const struct cuda *cuda = staging->device->cuda;
 
     return cuda_judge(cuda, cuda->event_record(staging->marks[slot], staging->stream),
-                      "a mark in the stream", err);
+                      "an event in the stream of copies", err);
 }
 
 static int judge_query(const struct cuda *cuda, int code, struct hvd_err *err)
@@ -163,8 +164,8 @@ int staging_load(struct staging *staging, cuda_address from, uint8_t *to, size_t
 {
     const struct cuda *cuda = staging->device->cuda;
 
-    return cuda_judge(cuda, cuda->to_host(to, from, bytes, staging->stream), "from the device",
-                      err);
+    return cuda_judge(cuda, cuda->to_host(to, from, bytes, staging->stream),
+                      "a copy from the device", err);
 }
 
 /* Queues a copy from host memory to the device. */
@@ -173,8 +174,8 @@ int staging_store(struct staging *staging, const uint8_t *from, cuda_address to,
 {
     const struct cuda *cuda = staging->device->cuda;
 
-    return cuda_judge(cuda, cuda->to_device(to, from, bytes, staging->stream), "to the device",
-                      err);
+    return cuda_judge(cuda, cuda->to_device(to, from, bytes, staging->stream),
+                      "a copy to the device", err);
 }
 
 /* Queues a copy from memory of the device to memory of the same device. */
@@ -183,6 +184,6 @@ int staging_copy(struct staging *staging, cuda_address from, cuda_address to, si
 {
     const struct cuda *cuda = staging->device->cuda;
 
-    return cuda_judge(cuda, cuda->on_device(to, from, bytes, staging->stream), "on the device",
-                      err);
+    return cuda_judge(cuda, cuda->on_device(to, from, bytes, staging->stream),
+                      "a copy on the device", err);
 }

@@ -16,7 +16,8 @@
 #define DIFF_TEXT_MAX 480
 
 struct host_change {
-    const char *name;   /* borrowed from the new set if the host is in it, else from the old set */
+    /* borrowed from the new set if the host is in that set, else from the old set */
+    const char *name;
     unsigned kind;      /* DIFF_ADDED, _REMOVED, _GROWN or _SHRUNK */
     uint32_t old_slots; /* 0 when the host is added */
     uint32_t new_slots; /* 0 when the host is removed */

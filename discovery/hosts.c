@@ -156,11 +156,14 @@ int host_name_check(const char *name, size_t length, struct hvd_err *err)
             memcpy(text, address.at, address.length);
         if (inet_pton(AF_INET6, text, &ignored) == 1)
             return 0;
-        return err_set(err, HVD_E_INVAL, "%s: not an IPv6 address; correct it",
-                       text_quote(name, length, quoted));
+        return err_set(
+            err, HVD_E_INVAL,
+            "%s: not an IPv6 address; write one such as fe80::1, or a name without a colon",
+            text_quote(name, length, quoted));
     }
     if (name[0] == '-' || name[0] == '.')
-        return err_set(err, HVD_E_INVAL, "%s: a host name cannot start with '%c'",
+        return err_set(err, HVD_E_INVAL,
+                       "%s: a host name cannot start with '%c'; begin it with a letter or a digit",
                        text_quote(name, length, quoted), name[0]);
     good = name_bytes(span);
     if (good < length)

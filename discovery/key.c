@@ -27,7 +27,7 @@ int key_parse(const char *option, const char *text, struct key *ret_key, struct 
     if (bracketed && !end)
         rc = err_set(err, HVD_E_INVAL, "there is no ']' after '['; write [::1] or [::1]:3");
     else if (!bracketed && end && strchr(end + 1, ':'))
-        rc = err_set(err, HVD_E_INVAL, "an IPv6 address needs brackets: [::1] or [::1]:3");
+        rc = err_set(err, HVD_E_INVAL, "an IPv6 address needs brackets; write [::1] or [::1]:3");
     else
         rc = host_name_check(name, length, err);
     if (!rc && *rest && *rest != ':')

@@ -49,7 +49,7 @@ static int parse_refuse(struct hvd_err *err, struct span culprit, const char *wh
     return err_set(err, HVD_E_INVAL, "%s: %s", text_quote(culprit.at, culprit.length, quoted), why);
 }
 
-static bool is_blank(char c)
+static bool parse_is_blank(char c)
 {
     return c == ' ' || c == '\t';
 }
@@ -64,7 +64,7 @@ static struct span span_after(struct span span, size_t length)
 static const char *parse_cut_settings(struct span rest, struct entry *entry)
 {
     static const char why[] = "only :n or slots=n may follow a host name; write one host a line";
-    bool apart = is_blank(rest.at[0]);
+    bool apart = parse_is_blank(rest.at[0]);
 
     for (rest = span_trim(rest); rest.length; rest = span_trim(rest)) {
         struct span *value = NULL;
@@ -80,7 +80,7 @@ static const char *parse_cut_settings(struct span rest, struct entry *entry)
         if (!apart || !rest.at || !value || value->at)
             return why;
         rest = span_trim(rest);
-        while (length < rest.length && !is_blank(rest.at[length]))
+        while (length < rest.length && !parse_is_blank(rest.at[length]))
             length++;
         *value = (struct span){ rest.at, length };
         rest = span_after(rest, length);
@@ -106,7 +106,7 @@ static const char *parse_cut(struct span whole, struct entry *ret_entry)
         entry.name = (struct span){ whole.at + 1, (size_t)(at - whole.at) - 1 };
         rest = span_after(whole, (size_t)(at - whole.at) + 1);
     } else {
-        for (; at < end && !is_blank(*at); at++)
+        for (; at < end && !parse_is_blank(*at); at++)
             colons += *at == ':';
         if (colons > 1)
             return "more than one ':'; an IPv6 address needs brackets: [::1] or [::1]:n";

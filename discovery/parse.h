@@ -1,8 +1,8 @@
 /*
  * parse.h: the strict reading of texts and lists of hosts that operators and scripts write.
  *
- * The output of a discovery script and a host file have the same grammar, one host a line. They
- * differ only for a host that is named twice.
+ * The output of a discovery script and a host file have the same grammar, one host a line. The
+ * two grammars differ only for a host that is named twice.
  *
  *     # a comment, also behind a host
  *     name          as many slots as default_slots

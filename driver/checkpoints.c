@@ -40,9 +40,19 @@ static int run_checkpoints_path(const char *name, const char *path, const char *
     return 0;
 }
 
-/* Waits for the first result of the catalog, and logs the notes before it. */
-static int run_checkpoints_await(struct catalog *catalog, struct catalog_result *ret_result,
-                                 struct hvd_err *err)
+/* A store_record_fn: ends the replay at the first round. */
+static int run_checkpoints_is_round(void *arg, const struct journal_record *record,
+                                    struct hvd_err *err)
+{
+    (void)arg;
+    (void)err;
+    return record->kind == JOURNAL_ROUND;
+}
+
+/* Waits for the first result of the catalog that is no note, and logs the notes before it.
+ * `patient`: without a result after some seconds the result is CATALOG_AWAY. */
+static int run_checkpoints_await(struct catalog *catalog, bool patient,
+                                 struct catalog_result *ret_result, struct hvd_err *err)
 {
     int64_t began_us = clock_now_us(), waited_us;
     struct pollfd readable = { .fd = catalog_fd(catalog), .events = POLLIN };
@@ -50,7 +60,7 @@ static int run_checkpoints_await(struct catalog *catalog, struct catalog_result 
 
     for (;;) {
         while (catalog_next(catalog, ret_result)) {
-            if (ret_result->event == CATALOG_READY)
+            if (ret_result->event != CATALOG_NOTE)
                 return 0;
             if (ret_result->code)
                 log_warning(STATE, "%s", ret_result->text);
@@ -58,13 +68,22 @@ static int run_checkpoints_await(struct catalog *catalog, struct catalog_result 
                 log_debug(STATE, "%s", ret_result->text);
         }
         waited_us = clock_now_us() - began_us;
+        if (waited_us >= READY_WARNING && patient) {
+            ret_result->event = CATALOG_AWAY;
+            snprintf(ret_result->text, sizeof(ret_result->text),
+                     "the directory of checkpoints does not answer; check the file system or the "
+                     "server of --checkpoint-dir");
+            return 0;
+        }
         if (waited_us >= READY_TIMEOUT)
             return err_set(err, HVD_E_TIMEOUT,
                            "the directory of checkpoints did not answer within 2 minutes; check "
                            "the file system or the server of --checkpoint-dir");
         if (waited_us >= READY_WARNING && !warned) {
             warned = true;
-            log_warning(STATE, "waiting for the directory of checkpoints");
+            log_warning(STATE,
+                        "the directory of checkpoints has not answered yet; the driver waits for 2 "
+                        "minutes at most; check the file system or the server of --checkpoint-dir");
         }
         if (poll(&readable, 1, (int)(READY_WARNING / TIME_MS)) < 0 && errno != EINTR)
             return err_set(err, HVD_E_IO, "poll: %s", strerror(errno));
@@ -72,8 +91,9 @@ static int run_checkpoints_await(struct catalog *catalog, struct catalog_result 
 }
 
 int run_checkpoints_open(const struct driver_options *options, const struct job_facts *facts,
-                         const char *cwd, struct run_checkpoints *ret_checkpoints,
-                         struct core_config *core, struct hvd_err *err)
+                         struct store *store, const char *cwd,
+                         struct run_checkpoints *ret_checkpoints, struct core_config *core,
+                         struct hvd_err *err)
 {
     struct run_checkpoints *own = ret_checkpoints;
     char id[JOB_NAME_MAX + 32];
@@ -104,12 +124,22 @@ int run_checkpoints_open(const struct driver_options *options, const struct job_
                                   err);
         wish.from = own->from;
     }
+    /* A journal that cannot be read ends the driver when the event loop reads it. */
+    wish.patient = store && store_replay(store, run_checkpoints_is_round, NULL, NULL) == 1;
     if (!rc)
         rc = catalog_start(&wish, &own->catalog, err);
     if (!rc)
-        rc = run_checkpoints_await(own->catalog, &result, err);
+        rc = run_checkpoints_await(own->catalog, wish.patient, &result, err);
     if (rc)
         return rc;
+    if (result.event == CATALOG_AWAY) {
+        log_warning(STATE,
+                    "the job is taken over although its checkpoints cannot be used now: %s; the "
+                    "driver tries again",
+                    result.text);
+        core->checkpoint_awaited = true;
+        return 0;
+    }
     if (result.code && (result.code != HVD_E_NOTFOUND || !wish.where))
         return err_set(err, result.code, "%s", result.text);
     if (result.code)
@@ -128,7 +158,7 @@ void run_checkpoints_close(struct run_checkpoints *checkpoints)
 {
     if (checkpoints->catalog && catalog_stop(checkpoints->catalog, STOP_PATIENCE))
         log_warning(STATE, "the directory of checkpoints hangs: the driver ends while a thread "
-                           "still writes there, "
-                           "and the last checkpoint may be missing; check the file system");
+                           "still writes there, and the last checkpoint may be missing; check the "
+                           "file system or the server of --checkpoint-dir");
     checkpoints->catalog = NULL;
 }

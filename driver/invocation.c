@@ -73,13 +73,15 @@ int invocation_save(const char *folder, const struct invocation *invocation, str
             done += written > 0 ? (size_t)written : 0;
         }
         if (failed || fsync(fd))
-            rc = err_set(err, errno == ENOSPC ? HVD_E_FULL : HVD_E_IO, "%s: cannot be written: %s",
+            rc = err_set(err, errno == ENOSPC ? HVD_E_FULL : HVD_E_IO,
+                         "%s: cannot be written: %s; free some space, or let this user write there",
                          fresh, strerror(errno));
     }
     if (fd >= 0)
         close(fd);
     if (!rc && rename(fresh, path))
-        rc = err_set(err, HVD_E_IO, "%s: cannot be replaced: %s", path, strerror(errno));
+        rc = err_set(err, HVD_E_IO, "%s: cannot be replaced: %s; let this user write there", path,
+                     strerror(errno));
     buf_release(&text);
     return rc;
 }

@@ -48,7 +48,10 @@ static int fill_random(void *at, size_t length, struct hvd_err *err)
 {
     if (getrandom(at, length, 0) == (ssize_t)length)
         return 0;
-    return err_set(err, HVD_E_IO, "the kernel gives no random bytes: %s", strerror(errno));
+    return err_set(
+        err, HVD_E_IO,
+        "the kernel gives no random bytes: %s; allow the call getrandom in this container",
+        strerror(errno));
 }
 
 /* Makes a job name from the time and random digits, "20261121-093001-4f3a". */
@@ -90,10 +93,11 @@ static int take_lock(struct job_folder *folder, bool takeover, bool *ret_alone, 
         rc = lock_take(path, &folder->lock_fd, &holder, err);
     }
     if (rc == HVD_E_BUSY && takeover) {
-        log_warning(JOB,
-                    "%s: the driver of this job lives (pid %d), and is replaced: it ends when it "
-                    "next reads the job's file; if it does not end, kill it with kill -KILL",
-                    folder->path, (int)holder);
+        log_warning(
+            JOB,
+            "%s: the driver of this job lives (pid %d), and is replaced: the earlier driver ends "
+            "when it next reads the job's file; if it does not end, use kill -KILL on its pid",
+            folder->path, (int)holder);
         rc = lock_take_over(path, &folder->lock_fd, err);
     }
     mem_free(path);
@@ -224,24 +228,9 @@ static int open_or_begin(struct job_folder *folder, const char *job,
     return rc;
 }
 
-/* Keeps the number of this driver's claim in etcd. If it cannot be kept, the next driver waits for
- * the end of this one's lease. */
-static void keep_claim(const struct job_folder *folder, uint64_t token)
+uint64_t job_folder_claim(const char *folder)
 {
-    char *path = job_path_join(folder->path, "claim");
-    int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
-
-    if (fd >= 0) {
-        (void)dprintf(fd, "%" PRIu64, token);
-        close(fd);
-    }
-    mem_free(path);
-}
-
-/* Returns the number of the last claim of a driver that had this folder. 0: none is known. */
-static uint64_t find_claim(const struct job_folder *folder)
-{
-    char *path = job_path_join(folder->path, "claim");
+    char *path = job_path_join(folder, "claim");
     uint64_t token = 0;
     struct buf text;
 
@@ -265,16 +254,29 @@ static int claim_job(const struct job_folder *folder, bool in_etcd, bool alone, 
 
     if (rc)
         return rc;
-    token = token >> 1 | 1; /* it is stored as a signed number, so it has at most 63 bits */
+    /* the store keeps the token as a signed number, so at most 63 bits are used */
+    token = token >> 1 | 1;
     gethostname(host, sizeof(host) - 1);
     snprintf(who, sizeof(who), "pid %d on %s", (int)getpid(), host);
+    /* The last driver of this folder is dead, so store_claim need not wait until its lease ends. */
     if (in_etcd && alone)
-        etcd_store_bury(folder->store, find_claim(folder));
+        etcd_store_bury(folder->store, job_folder_claim(folder->path));
     rc = store_claim(folder->store, token, who, err);
-    if (!rc && in_etcd)
-        keep_claim(folder, token);
+    if (!rc && in_etcd) {
+        char *path = job_path_join(folder->path, "claim");
+        int fd =
+            path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
+
+        /* If the token cannot be written to the folder, the next driver waits until this driver's
+         * lease ends. */
+        if (fd >= 0) {
+            (void)dprintf(fd, "%" PRIu64, token);
+            close(fd);
+        }
+        mem_free(path);
+    }
     if (rc == HVD_E_BUSY && in_etcd)
-        return HVD_E_TIMEOUT;
+        return HVD_E_TIMEOUT; /* etcd does not answer (job_folder.h) */
     if (rc == HVD_E_BUSY)
         err_prefix(
             err, rc,
@@ -307,9 +309,10 @@ int job_folder_open(const struct job_folder_wish *wish, struct job_folder *ret_f
     /* --resume with a mistyped name must not leave an empty folder behind. */
     if (!rc && wish->resume && !wish->store && access(folder.path, F_OK))
         rc = nothing_to_resume(&folder, err);
-    /* Checks that no other user can have changed the folder, before anything in it is used. */
+    /* Checks, before any file of the folder is used, that no other user can have changed the
+     * folder. */
     if (!rc)
-        rc = job_private_check(folder.path, true /* make it */, err);
+        rc = job_private_check(folder.path, true /* make the folder */, err);
     /* Makes the folder for the logs of this machine's agents. */
     if (!rc) {
         agents = job_path_join(folder.path, "agents");

@@ -5,8 +5,9 @@
  *     lock        held by the driver as long as it lives
  *     command     how the driver was started, for --resume (driver/invocation.h)
  *     control     the socket on which operators ask (driver/control/control.h)
- *     claim       the number of the last claim in etcd; the holder of the lock knows by it that
- *                 the owner of the job in etcd is dead
+ *     claim       the number with which the last driver of this folder has claimed the job in
+ *                 etcd. If the owner of the job in etcd has this number, the driver that holds the
+ *                 lock knows that the owner is dead, and does not wait for its lease to end
  *     agents/     the logs of agents of this machine
  *     events.log  what has happened (driver/control/events.h)
  *     NAME.db     the job.db of a job that has ended here
@@ -47,5 +48,9 @@ struct job_folder {
 int job_folder_open(const struct job_folder_wish *wish, struct job_folder *ret_folder,
                     struct hvd_err *err) MUST_CHECK;
 void job_folder_release(struct job_folder *folder);
+
+/* Returns the number of the last claim in etcd of a driver that had this folder. 0: none is known.
+ */
+uint64_t job_folder_claim(const char *folder);
 
 #endif

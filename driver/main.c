@@ -8,6 +8,7 @@
 #include "driver/run.h"
 #include "os/file.h"
 #include "os/stderr_log.h"
+#include "os/thread.h"
 #include "state/remote/remote.h"
 
 #include <string.h>
@@ -18,6 +19,8 @@
 int main(int argc, char **argv)
 {
     static char help[] = "--help";
+    int at = cli_verb_behind_options(argc, argv);
+    char *verb = argv[at];
 
     file_hold_standard();
     stderr_log_open();
@@ -30,7 +33,12 @@ int main(int argc, char **argv)
             argv[2] = help;
         }
     }
+    /* "--job x status" means "status --job x". */
+    for (; at > 1; at--) {
+        argv[at] = argv[at - 1];
+        argv[at - 1] = verb;
+    }
     if (argc > 1 && cli_is_verb(argv[1]))
         return cli_main(argc, argv, orphan_view);
-    return run_main(argc, argv, environ);
+    thread_end_process(run_main(argc, argv, environ));
 }

@@ -14,7 +14,10 @@ const char *const options_operations[] = { "auto", "gloo", "tcp", NULL };
 const char *const options_data_security[] = { "auto", "encrypted", "authenticated", "none", NULL };
 const char *const options_gpu_operations[] = { "auto", "nccl", "cpu", NULL };
 const char *const options_commit_to[] = { "both", "host", "device", NULL };
+const char *const options_discovery[] = { "source", "join", NULL };
 const char *const options_host_keys[] = { "config", "yes", "accept-new", "no", NULL };
+const char *const options_log_time[] = { "short", "full", "utc", NULL };
+const char *const options_colours[] = { "auto", "always", "never", NULL };
 static const char *const stops[] = { "no", "checkpoint", "now", NULL };
 static const char *const scopes[] = { [SCOPE_SLOT] = "slot", [SCOPE_HOST] = "host", NULL };
 
@@ -22,12 +25,12 @@ static const char *const scopes[] = { [SCOPE_SLOT] = "slot", [SCOPE_HOST] = "hos
 const struct opt driver_option_table[] = {
     /* Job: the numbers go to the core (options_to_core), names and --takeover to job_folder.c,
      * restart and detach to driver/front. */
-    ROW(np, .name = "np", .alias = "num-proc", .arg = "N", .min = 1, .max = LIMIT_WORKERS,
+    ROW(np, .name = "np", .alias = "num-proc", .key = 'n', .arg = "N", .min = 1, .max = LIMIT_WORKERS,
         .group = "Job",
         .help = "slots that must exist before the first round begins. Default: --min-np"),
     ROW(min_np, .name = "min-np", .alias = "min-num-proc", .arg = "N", .min = 1,
         .max = LIMIT_WORKERS, .group = "Job",
-        .help = "workers that a later round needs; with fewer the job waits. Default: -np"),
+        .help = "workers that each round after the first needs; with fewer workers the job waits. Default: -np"),
     ROW(max_np, .name = "max-np", .alias = "max-num-proc", .arg = "N", .min = 1,
         .max = LIMIT_WORKERS, .flags = OPT_UNLIMITED, .group = "Job",
         .help = "workers that a round may have at most. Default: -np"),
@@ -35,11 +38,10 @@ const struct opt driver_option_table[] = {
         .help = "rounds after the first, for any reason; one more ends the job. Default: no limit"),
     ROW(progress_restarts, .name = "progress-restarts", .arg = "N", .preset = "3", .min = 1,
         .max = UINT32_MAX - 1, .flags = OPT_UNLIMITED, .group = "Job",
-        .help = "failures of one slot without progress in between; one more ends the job"),
+        .help = "how many failures of one slot are allowed without progress in between; one more ends the job"),
     ROW(progress_restarts_job, .name = "progress-restarts-job", .arg = "N", .min = 1,
         .max = UINT32_MAX - 1, .flags = OPT_UNLIMITED, .group = "Job",
-        .help = "rounds and starts that fail without progress in between; one more ends the job. "
-                "Default: 10, or --progress-restarts if that is more"),
+        .help = "how many rounds and starts may fail without progress in between; one more ends the job. Default: 10, or --progress-restarts if that is more"),
     ROW(job, .name = "job", .arg = "NAME", .min = 1, .flags = OPT_NO_ENV, .group = "Job",
         .help = "the job's name. Default: made of the date"),
     ROW(state_dir, .name = "state-dir", .arg = "DIR", .min = 1, .group = "Job",
@@ -54,13 +56,11 @@ const struct opt driver_option_table[] = {
         .help = "with --resume: take the job over only to end it, after a checkpoint if it has "
                 "--checkpoint-dir, or now; nothing is discovered"),
     ROW(takeover, .name = "takeover", .flags = OPT_ARGV_ONLY, .group = "Job",
-        .help = "take the job over even from a driver that lives; that one ends with code 5"),
+        .help = "take the job over even from a driver that lives; that driver ends with code 5"),
     ROW(restart, .name = "restart", .preset = "true", .group = "Job",
-        .help = "stay in front of the driver, and start the next one when it dies; --no-restart is "
-                "for a supervisor that does so"),
+        .help = "stay in front of the driver, and start the next driver when it dies; --no-restart is for use under a program that starts the next driver itself, such as systemd"),
     ROW(detach, .name = "detach", .flags = OPT_ARGV_ONLY, .group = "Job",
-        .help = "print the job's name and return once the driver runs; the job goes on in the "
-                "background"),
+        .help = "print the job's name and return when the driver runs; the job goes on in the background"),
     ROW(standby, .name = "standby", .arg = "JOB", .min = 1, .flags = OPT_ARGV_ONLY, .group = "Job",
         .help = "wait until the job has no driver, then take it over with the command and options "
                 "that it was started with; for other machines, with --store"),
@@ -99,15 +99,28 @@ const struct opt driver_option_table[] = {
     ROW(hosts_from[DISCOVER_WATCH], .name = "discovery-watch", .arg = "PROGRAM", .min = 1, .group = "Hosts",
         .help = "a program that goes on running, and prints all hosts at each change, with a blank "
                 "line after them"),
+    ROW(hosts_from[DISCOVER_BATCH], .name = "batch-system", .arg = "SYSTEM", .min = 1, .group = "Hosts",
+        .help = "the hosts of the batch job in which the driver runs: lsf, pbs, sge or cobalt; auto: "
+                "the one of them whose variables are set"),
+    ROW(discovery, .name = "discovery", .arg = "WORD", .preset = "source", .choices = options_discovery,
+        .group = "Hosts",
+        .help = "source: the hosts of the option above; join: hosts that join by themselves (hvd-agent "
+                "--join), and if an option above names hosts, only those of them"),
+    ROW(token_file, .name = "token-file", .arg = "FILE", .min = 1, .group = "Hosts",
+        .help = "with --discovery join: hosts may join with the token in FILE; more are made with "
+                "'hvd-elastic token create'"),
+    ROW(listen, .name = "listen", .arg = "ADDRESS", .preset = "0.0.0.0", .min = 1, .group = "Hosts",
+        .help = "with --discovery join: the address of this machine at which the driver listens for "
+                "hosts, on --port"),
     ROW(slots_per_host, .name = "slots-per-host", .arg = "N", .preset = "1", .min = 1,
         .max = LIMIT_SLOTS_PER_HOST, .group = "Hosts",
         .help = "slots of a host that is written without a number"),
     ROW(discovery_interval_us, .name = "discovery-interval", .arg = "TIME", .preset = "1s",
         .min = 10 * TIME_MS, .max = TIME_DAY, .group = "Hosts",
-        .help = "from the end of one discovery of hosts to the next; SIGUSR1 starts one at once"),
+        .help = "the time from the end of one discovery of hosts to the next; SIGUSR1 starts a discovery at once"),
     ROW(discovery_timeout_us, .name = "discovery-timeout", .arg = "TIME", .preset = "1m",
         .min = 100 * TIME_MS, .max = TIME_DAY, .group = "Hosts",
-        .help = "a script that runs longer is ended with all that it started, and has failed"),
+        .help = "a discovery script that runs longer is ended with all its processes, and has failed"),
     ROW(discovery_retry_first, .name = "discovery-retry-first", .group = "Hosts",
         .help = "try the first discovery again if it fails, for --elastic-timeout; without this "
                 "option its failure ends the job"),
@@ -122,13 +135,12 @@ const struct opt driver_option_table[] = {
                 "the files of checkpoints in a store of yours; it is on all hosts"),
     ROW(checkpoint_interval, .name = "checkpoint-interval", .arg = "TIME|Nc", .preset = "5m",
         .min = 1, .group = "Checkpoints",
-        .help = "from one checkpoint to the next: a time, or \"100c\": each 100th commit"),
+        .help = "the time from one checkpoint to the next, or \"100c\": each 100th commit"),
     ROW(checkpoint_keep, .name = "checkpoint-keep", .arg = "N", .preset = "3", .min = 1,
         .max = UINT32_MAX, .group = "Checkpoints",
-        .help = "the newest N checkpoints are kept, older ones are removed"),
+        .help = "the newest N checkpoints are kept, older checkpoints are removed"),
     ROW(from_checkpoint, .name = "from-checkpoint", .arg = "PATH", .min = 1, .group = "Checkpoints",
-        .help = "begin with this checkpoint, or with the newest one in this directory, if "
-                "--checkpoint-dir has none; with any number of workers"),
+        .help = "if --checkpoint-dir has no checkpoint, begin with this one, or with the newest one in this directory; the number of workers may differ"),
 
     /* Time limits: options_to_core hands them to the core; the agents also get stall_*
      * (driver/io/agent_input.c). */
@@ -137,14 +149,13 @@ const struct opt driver_option_table[] = {
         .help = "how long the job may wait for the workers that it needs; then it ends with code 3"),
     ROW(start_timeout_us, .name = "start-timeout", .arg = "TIME", .preset = "10m", .min = TIME_MS,
         .flags = OPT_NEVER, .group = "Time limits",
-        .help = "from the launch of a worker until it is ready to train; then it has failed. Until "
-                "the first launch also for the first hosts; then the job ends"),
+        .help = "how long a worker may take from its launch until it is ready; a slower worker counts as failed. Also how long discovery may take to name the first hosts; else the job ends"),
     ROW(agent_timeout_us, .name = "agent-timeout", .arg = "TIME", .preset = "1m", .min = TIME_S,
         .max = TIME_DAY, .group = "Time limits",
-        .help = "from the start of a host's agent until it is connected; then the host has failed"),
+        .help = "how long an agent may take from its start until it is connected; else its host counts as failed"),
     ROW(prepare_timeout_us, .name = "prepare-timeout", .arg = "TIME", .preset = "30s",
         .min = 100 * TIME_MS, .max = TIME_DAY, .group = "Time limits",
-        .help = "for the new connections of a round; then the round is tried again later"),
+        .help = "how long the members of a new round may take to connect; a round that needs longer is tried again later"),
     ROW(gather_us, .name = "gather", .arg = "TIME", .preset = "3s", .max = TIME_HOUR,
         .group = "Time limits",
         .help = "how long workers that are ready wait for workers that still start, so that all "
@@ -157,18 +168,22 @@ const struct opt driver_option_table[] = {
         .help = "a host or worker that is silent for so long counts as dead; at least twice --beat"),
     ROW(driver_grace_us, .name = "driver-grace", .arg = "TIME", .preset = "10m", .min = TIME_MS,
         .flags = OPT_NEVER, .group = "Time limits",
-        .help = "how long agents and workers go on without a driver; then they end"),
+        .help = "how long agents and workers go on without a driver; after this time they end"),
     ROW(kill_grace_us, .name = "kill-grace", .arg = "TIME", .preset = "5s", .max = TIME_HOUR,
-        .group = "Time limits", .help = "from SIGTERM to SIGKILL for a worker that has to end"),
+        .group = "Time limits", .help = "the time from SIGTERM to SIGKILL for a worker that has to end"),
+    ROW(preemption, .name = "preemption", .arg = "GIVERS", .preset = "auto", .min = 1,
+        .group = "Time limits",
+        .help = "who tells an agent that its machine will go away: auto, none, or a list of aws, "
+                "gcp, azure, slurm, file:PATH and command:CMD"),
     ROW(stall_check, .name = "stall-check", .preset = "true", .group = "Time limits",
         .help = "look for workers that other workers wait for; --no-stall-check sets the next two "
                 "options to \"never\""),
     ROW(stall_warning_us, .name = "stall-warning", .alias = "stall-check-warning-time-seconds",
         .arg = "TIME", .preset = "1m", .flags = OPT_NEVER, .group = "Time limits",
-        .help = "warn when an operation waits longer for a worker; 0: never"),
+        .help = "the driver warns when an operation waits longer than this for a worker; 0: never"),
     ROW(stall_shutdown_us, .name = "stall-shutdown", .alias = "stall-check-shutdown-time-seconds",
         .arg = "TIME", .preset = "30m", .flags = OPT_NEVER, .group = "Time limits",
-        .help = "a worker that other workers wait longer for is killed, and has failed; 0: never"),
+        .help = "a worker is killed, and counts as failed, when other workers wait for it longer than this; 0: never"),
 
     /* Blacklist: these options are the policy of the blacklist in the core (options_to_core). */
     ROW(cooldown, .name = "blacklist-cooldown-range", .arg = "LOW HIGH", .preset = "10s 10m",
@@ -176,13 +191,13 @@ const struct opt driver_option_table[] = {
         .help = "the first failure keeps a slot unused for LOW, each further one for twice as "
                 "long, up to HIGH; a random part of LOW is added, never past HIGH"),
     ROW(blacklist_forever, .name = "blacklist-forever", .group = "Blacklist",
-        .help = "the first failure counts until it is cleared"),
+        .help = "a slot that has failed is not used again until an operator clears its failure"),
     ROW(blacklist_scope, .name = "blacklist-scope", .arg = "slot|host", .preset = "slot",
         .choices = scopes, .group = "Blacklist",
         .help = "whether a failure of a slot counts for the slot, or for its whole host"),
     ROW(blacklist_decay_us, .name = "blacklist-decay", .arg = "TIME", .preset = "10m",
         .min = TIME_S, .flags = OPT_NEVER, .group = "Blacklist",
-        .help = "running for so long without a failure removes one failure"),
+        .help = "a worker that runs for so long without a failure removes one failure of its slot"),
     ROW(slot_restarts, .name = "slot-restarts", .arg = "N", .preset = "0", .max = 31,
         .group = "Blacklist",
         .help = "failures of one slot within --slot-restarts-window after which it is barred "
@@ -202,7 +217,7 @@ const struct opt driver_option_table[] = {
         .help = "hvd-agent on the other machines. Default: the path that it has here, or else the "
                 "PATH there"),
     ROW(launch_parallel, .name = "launch-parallel", .arg = "N", .preset = "32", .min = 1,
-        .max = 1024, .group = "Launching", .help = "agents that are started at the same time"),
+        .max = 1024, .group = "Launching", .help = "how many agents are started at the same time"),
     ROW(ssh_host_keys, .name = "ssh-host-key-checking", .arg = "WORD", .preset = "config",
         .choices = options_host_keys, .group = "Launching",
         .help = "ssh's StrictHostKeyChecking. accept-new: the key of a host that was never seen is "
@@ -220,6 +235,9 @@ const struct opt driver_option_table[] = {
     ROW(env_secret, .name = "env-secret", .arg = "NAME", .min = 1, .group = "Launching",
         .help = "give workers the driver's value of this variable, and write it into no file: "
                 "--resume needs the variable again; may be repeated"),
+    ROW(torch_env, .name = "torch-env", .group = "Launching",
+        .help = "give PyTorch programs that keep their own backend what torchrun gives: RANK, "
+                "WORLD_SIZE, MASTER_ADDR and so on; all start again when one is lost"),
     ROW(gloo, .name = "gloo", .flags = OPT_ARGV_ONLY, .group = "Launching",
         .help = "changes nothing; for command lines that were written elsewhere"),
 
@@ -255,9 +273,9 @@ const struct opt driver_option_table[] = {
                 "number of workers alone; slower"),
     ROW(fusion_threshold_mb, .name = "fusion-threshold-mb", .arg = "N", .preset = "64",
         .max = LIMIT_FUSION_MB, .group = "Collectives",
-        .help = "how much of several buffers that one call reduces travels as one, between workers "
-                "that share no memory; a 64th of it: how much of small requests becomes one "
-                "operation; 0: each is reduced by itself"),
+        .help = "buffers of one call travel together, up to this size, between workers that share "
+                "no memory; small requests are joined to operations of up to a 64th of this size; "
+                "0: each buffer and request is reduced alone"),
 
     ROW(thread_affinity, .name = "thread-affinity", .arg = "CORES", .min = 1,
         .group = "Collectives",
@@ -271,13 +289,10 @@ const struct opt driver_option_table[] = {
                 "cpu: always through the host"),
     ROW(gpu_timeout_us, .name = "gpu-timeout", .arg = "TIME", .preset = "10s",
         .min = 100 * TIME_MS, .max = TIME_HOUR, .group = "GPUs",
-        .help = "how soon a GPU must end an operation of a round that is dead; else its worker is "
-                "replaced"),
+        .help = "how long a GPU may take to end an operation of a revoked round; after this time the worker that uses the GPU is replaced"),
     ROW(commit_to, .name = "commit-to", .arg = "both|host|device", .preset = "both",
         .choices = options_commit_to, .group = "GPUs",
-        .help = "where commits of state in GPU memory go: to a copy there, and from that to the "
-                "host beside the training; straight to the host; or to the host only when a round "
-                "ends"),
+        .help = "where commits of state in GPU memory go. The three values: to a copy in GPU memory, and from there to the host beside the training; straight to the host; to the host only when a round ends"),
 
     /* Output: driver/io/output.c, worker/timeline_events.c and the log (options_check) use these
      * options. */
@@ -304,6 +319,34 @@ const struct opt driver_option_table[] = {
                 "state, coll. TRACE is debug, FATAL is error"),
     ROW(verbose, .name = "verbose", .group = "Output",
         .help = "the same as --log-level debug, unless that is given"),
+    ROW(log_time, .name = "log-time", .arg = "short|full|utc", .preset = "short",
+        .choices = options_log_time, .group = "Output",
+        .help = "the time before lines of the log: the local time without a date, with date and "
+                "zone, or UTC with the date"),
+    ROW(metrics, .name = "metrics", .arg = "[ADDRESS:]PORT", .min = 1, .group = "Output",
+        .help = "serve metrics of the job for Prometheus at http://ADDRESS:PORT/metrics, and "
+                "/healthz; without ADDRESS only on this machine"),
+    ROW(page, .name = "page", .arg = "[ADDRESS:]PORT", .min = 1, .group = "Output",
+        .help = "serve a page that shows the job in a browser, at http://ADDRESS:PORT/; without "
+                "ADDRESS only on this machine; another address asks for a token, which is in the "
+                "log"),
+    ROW(page_control, .name = "page-control", .group = "Output",
+        .help = "the page can drain and undrain hosts and stop the job; it asks for its token at "
+                "each address"),
+    ROW(on_event, .name = "on-event", .arg = "COMMAND", .min = 1, .group = "Output",
+        .help = "run this program, with its arguments if it has some, for each event of the job, "
+                "with the event as a line of JSON on its standard input"),
+    ROW(on_event_filter, .name = "on-event-filter", .arg = "SEVERITY|KIND[,...]",
+        .preset = "info,job_over", .min = 1, .group = "Output",
+        .help = "the events for --on-event: those at least as grave as a severity (error, warning, "
+                "info, debug), and those of a kind, \"warning,round_trains\""),
+    ROW(on_event_timeout_us, .name = "on-event-timeout", .arg = "TIME", .preset = "10s",
+        .min = 100 * TIME_MS, .max = TIME_HOUR, .group = "Output",
+        .help = "a run of --on-event that takes longer is killed"),
+    ROW(colours, .name = "color", .arg = "auto|always|never", .preset = "auto",
+        .choices = options_colours, .group = "Output",
+        .help = "warnings and errors of the log in colours; auto: on a terminal, unless NO_COLOR "
+                "is set"),
     ROW(log_with_timestamp, .name = "log-with-timestamp", .preset = "true", .group = "Output",
         .help = "begin each line of the log with the time"),
     ROW(log_without_timestamp, .name = "log-without-timestamp", .alias = "log-hide-timestamp",
@@ -311,18 +354,20 @@ const struct opt driver_option_table[] = {
 
     /* An option of OPT_ACCEPT has no field and no effect. It is accepted because what it asks for
      * happens in any case, or because a user cannot see a difference. */
-#define BY_ITSELF "each round measures the algorithms of its collectives and takes the fastest"
-    OPT_ACCEPT(.name = "autotune", .group = "Tuning", .help = BY_ITSELF),
+    OPT_ACCEPT(.name = "autotune", .group = "Tuning",
+               .help = "each round measures the algorithms of its collectives and takes the "
+                       "fastest"),
     ROW(autotune_log_file, .name = "autotune-log-file", .arg = "FILE", .min = 1, .group = "Tuning",
         .help = "rank 0 appends which algorithms were tried for a size of an allreduce, their "
                 "times, and which one was chosen, to FILE on its host"),
-    OPT_ACCEPT(.name = "autotune-warmup-samples", .arg = "N", .group = "Tuning", .help = BY_ITSELF),
+    OPT_ACCEPT(.name = "autotune-warmup-samples", .arg = "N", .group = "Tuning",
+               .help = "no measurement is thrown away: the shortest time of each algorithm counts"),
     OPT_ACCEPT(.name = "autotune-steps-per-sample", .arg = "N", .group = "Tuning",
-               .help = BY_ITSELF),
+               .help = "each measurement is one operation of the training"),
     OPT_ACCEPT(.name = "autotune-bayes-opt-max-samples", .arg = "N", .group = "Tuning",
-               .help = BY_ITSELF),
+               .help = "each algorithm is measured four times, without a search"),
     OPT_ACCEPT(.name = "autotune-gaussian-process-noise", .arg = "X", .group = "Tuning",
-               .help = BY_ITSELF),
+               .help = "the measured times are compared as they are, without a model of noise"),
     OPT_ACCEPT(.name = "hierarchical-allgather", .group = "Tuning",
                .help = "an allgather goes through shared memory inside a host, and then between "
                        "hosts; nothing tunes it"),
@@ -346,6 +391,11 @@ const struct opt driver_option_table[] = {
 #define NOT_HERE(name_, why_) OPT_REFUSE(.name = name_, .help = why_)
 #define NO_MPI     "agents start the workers, without MPI; leave it out"
 #define NO_CYCLE   "operations are not collected before they run; leave it out"
+#define NO_TORCHRUN \
+    "write how many workers, --min-np and --max-np, and where they run: -H a:8,b:8, or " \
+    "--host-discovery-script"
+#define PER_NODE      "write the slots with each host, -H a:8,b:8, or --slots-per-host"
+#define NO_RENDEZVOUS "one command, on one machine, starts the workers of all hosts; leave it out"
 #define NO_NCCL    "set NCCL's own variables with --env"
     /* HVD_HOST does not set this option, because HVD_HOST is a variable of workers. */
     OPT_REFUSE(.name = "host", .flags = OPT_NO_ENV,
@@ -358,7 +408,7 @@ const struct opt driver_option_table[] = {
     NOT_HERE("mpi-args", NO_MPI),
     OPT_REFUSE(.name = "mpi-threads-disable", .flags = OPT_OFF_HOLDS, .help = NO_MPI),
     NOT_HERE("binding-args", "bind in the command itself, with taskset or numactl"),
-    NOT_HERE("disable-cache", "there is no cache of what was negotiated; leave it out"),
+    NOT_HERE("disable-cache", "workers negotiate nothing, so there is no cache; leave it out"),
     NOT_HERE("cycle-time-ms", NO_CYCLE),
     NOT_HERE("cache-capacity", NO_CYCLE),
     OPT_REFUSE(.name = "hierarchical-allreduce", .flags = OPT_ON_HOLDS,
@@ -369,8 +419,21 @@ const struct opt driver_option_table[] = {
     OPT_REFUSE(.name = "timeline-mark-cycles", .flags = OPT_OFF_HOLDS, .help = NO_CYCLE),
     NOT_HERE("tcp", NO_NCCL ": --env NCCL_IB_DISABLE=1"),
     NOT_HERE("num-nccl-streams", NO_NCCL),
+    NOT_HERE("nnodes", NO_TORCHRUN),
+    NOT_HERE("nproc-per-node", PER_NODE),
+    NOT_HERE("ppn", PER_NODE),
+    NOT_HERE("node-rank", NO_RENDEZVOUS),
+    NOT_HERE("master-addr", NO_RENDEZVOUS),
+    NOT_HERE("master-port", NO_RENDEZVOUS),
+    NOT_HERE("rdzv-backend", NO_RENDEZVOUS),
+    NOT_HERE("rdzv-endpoint", NO_RENDEZVOUS),
+    NOT_HERE("rdzv-id", NO_RENDEZVOUS "; --job names the job"),
+    NOT_HERE("rdzv-conf", NO_RENDEZVOUS),
+    NOT_HERE("standalone", "without hosts the workers run on this machine: -np 4"),
+    NOT_HERE("max-restarts", "write --progress-restarts, which counts failures without progress"),
     NOT_HERE("gloo-timeout-seconds",
-             "a death is noticed without it; --lease and --stall-shutdown bound silence"),
+             "the death of a worker is noticed without it; --lease and --stall-shutdown bound "
+             "silence"),
 };
 /* clang-format on */
 

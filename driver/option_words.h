@@ -13,10 +13,16 @@ enum { OPTIONS_STOP_NO, OPTIONS_STOP_CHECKPOINT, OPTIONS_STOP_NOW }; /* the word
 enum { OPTIONS_GLOO = 1 };                                 /* "gloo" in options_operations */
 enum { OPTIONS_ENCRYPTED = 1, OPTIONS_AUTHENTICATED = 2 }; /* in options_data_security */
 extern const char *const options_data_security[];
-extern const char *const options_host_keys[]; /* the first word: as ssh is configured */
+enum { OPTIONS_JOIN = 1 }; /* "join" in options_discovery */
+extern const char *const options_discovery[];
+/* the first word means that the configuration of ssh decides */
+extern const char *const options_host_keys[];
 extern const char *const options_gpu_operations[];
 #define OPTIONS_GPU_TIMEOUT_US (10 * TIME_S)
 extern const char *const options_commit_to[];
+/* in the order of enum log_time (os/log_time.h) and of enum stderr_colours (os/stderr_log.h) */
+extern const char *const options_log_time[];
+extern const char *const options_colours[];
 enum { OPTIONS_FUSION_MB = 64 }; /* the library has the same default */
 
 #endif

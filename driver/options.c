@@ -20,6 +20,7 @@
 #include "gpu/device.h"
 #include "os/file.h"
 #include "proto/catalog.h"
+#include "proto/preemption.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,18 +30,18 @@
 /* Checkpoints that follow each other faster are a mistake in the unit. */
 #define CHECKPOINT_INTERVAL_MIN_US (100 * TIME_MS)
 
-static const char usage_text[] = "hvd-elastic [options] [--] COMMAND [ARG...]\n"
-                                 "       hvd-elastic --resume JOB [options]\n"
-                                 "       hvd-elastic --standby JOB --store URL [options]\n"
-                                 "       hvd-elastic status | hosts | changes | events | drain | "
-                                 "undrain | blacklist | rekey | stop [--help]\n"
-                                 "       hvd-elastic jobs | prune | checkpoints [--help]";
+static const char usage_text[] =
+    "hvd-elastic [options] [--] COMMAND [ARG...]\n"
+    "       hvd-elastic --resume JOB [options]\n"
+    "       hvd-elastic --standby JOB --store URL [options]\n"
+    "       hvd-elastic top | status | hosts | changes | events | drain | "
+    "undrain | blacklist | rekey | stop [--help]\n"
+    "       hvd-elastic jobs | prune | checkpoints [--help]";
 static const char about_text[] =
     "Runs COMMAND once in each slot of the hosts it is given or finds, and keeps the job training "
     "while workers die and hosts come and go. Options go before the command. The second form takes "
     "over a job whose driver has died; the third waits for that on another machine; the fourth "
-    "asks "
-    "the driver of a job; the last lists and clears jobs and checkpoints.";
+    "asks the driver of a job; the last form lists and removes jobs and checkpoints.";
 
 /* Prepares the options; opt_init sets their defaults. Returns 0 or HVD_E_NOMEM. */
 int options_init(struct driver_options *options)
@@ -95,14 +96,33 @@ static int find_host_source(const struct driver_options *options, enum discover_
                    opt_origin(&options->set, discover_option(second)));
 }
 
+/* True: an option names hosts. */
+static bool options_has_source(const struct driver_options *options)
+{
+    enum discover_kind kind = DISCOVER_KINDS;
+
+    (void)find_host_source(options, &kind, NULL);
+    return kind != DISCOVER_KINDS;
+}
+
 /* Only one source of hosts counts. The options of the others are forgotten, so that they are not
  * saved for --resume, where all saved options have the same origin. The user is told of each of
  * them (report_options). */
 static int options_keep_hosts(struct driver_options *options, struct hvd_err *err)
 {
     enum discover_kind kept;
-    int rc = find_host_source(options, &kept, err);
+    int rc;
 
+    if (options->discovery == OPTIONS_JOIN && !options->port)
+        return err_set(err, HVD_E_INVAL,
+                       "--discovery join: give the port that hosts dial with --port, as they must "
+                       "know it beforehand");
+    if (options->discovery == OPTIONS_JOIN && !options->np && !options->min_np &&
+        !options_has_source(options) && !options->resume && !options->standby)
+        return err_set(err, HVD_E_INVAL,
+                       "-np: missing; hosts that join do not say how many workers the job needs to "
+                       "start: say that with -np or --min-np");
+    rc = find_host_source(options, &kept, err);
     for (int i = 0; i < DISCOVER_KINDS && !rc; i++) {
         const char *name = discover_option((enum discover_kind)i);
 
@@ -162,9 +182,10 @@ static int options_join_interfaces(struct driver_options *options, struct hvd_er
         names += *names == '^';
         if (!*names || *names == ',' || strstr(names, ",,") || names[strlen(names) - 1] == ',' ||
             strpbrk(names, " ^"))
-            return err_set(err, HVD_E_INVAL,
-                           "%s %s: not a list of interfaces; write eth0,eth1 or ^lo,docker0", place,
-                           list->items[i]);
+            return err_set(
+                err, HVD_E_INVAL,
+                "%s %s: not a list of network interfaces; write eth0,eth1 or ^lo,docker0", place,
+                list->items[i]);
         rc = buf_printf(&options->interfaces, "%s%s", i ? "," : except ? "^" : "", names);
     }
     return rc ? err_set(err, rc, "--network-interface: %s", err_text(rc)) : 0;
@@ -205,7 +226,7 @@ static int options_check_values(struct driver_options *options, struct hvd_err *
     if (options->checkpoint_dir && options->checkpoint_command)
         return err_set(err, HVD_E_INVAL,
                        "%s: a job keeps its checkpoints in one place, and --checkpoint-dir names "
-                       "another; leave one of the two out",
+                       "another place; leave one of the two options out",
                        opt_place(&options->set, "--checkpoint-command"));
     if (options->standby && (options->resume || !options->store))
         return err_set(err, HVD_E_INVAL,
@@ -234,7 +255,7 @@ static int options_check_values(struct driver_options *options, struct hvd_err *
          options->data_security == OPTIONS_AUTHENTICATED))
         return err_set(err, HVD_E_INVAL,
                        "--cpu-operations gloo and --data-security %s: Gloo sends in clear; leave "
-                       "one out",
+                       "one of the two options out",
                        options_data_security[options->data_security]);
     if (options->log_without_timestamp && options->log_with_timestamp &&
         opt_source(&options->set, "log-with-timestamp") ==
@@ -249,16 +270,16 @@ static int options_check_values(struct driver_options *options, struct hvd_err *
 
         if (!length || strspn(item, name_chars) != length || (*item >= '0' && *item <= '9'))
             return err_set(err, HVD_E_INVAL,
-                           "%s %s: not a variable; write NAME or NAME=VALUE, the name of "
-                           "letters, digits and _",
+                           "%s %s: not a variable; write NAME or NAME=VALUE, where NAME has only "
+                           "letters, digits and _, and does not begin with a digit",
                            more ? "-x" : "--env", text_quote(item, strlen(item), quoted));
     }
     return 0;
 }
 
 /* Checks that -H, which never changes, has at least -np slots. Without -np and --min-np, the number
- * of slots in -H or in the present host file becomes -np. That number counts as an option of a
- * config file, so it is saved with the options, and --resume uses it again. */
+ * of slots in -H, in the present host file or of the batch job becomes -np. That number counts as
+ * an option of a config file, so it is saved with the options, and --resume uses it again. */
 static int options_count_slots(struct driver_options *options, struct hvd_err *err)
 {
     const char *name = options->np ? "-np" : "--min-np";
@@ -269,14 +290,15 @@ static int options_count_slots(struct driver_options *options, struct hvd_err *e
     struct buf text;
     char line[32];
     int rc = find_host_source(options, &kind, err);
+    bool is_read_now = kind == DISCOVER_FILE || kind == DISCOVER_BATCH;
 
-    if (!rc && !np && (kind == DISCOVER_SCRIPT || kind == DISCOVER_WATCH))
+    if (!rc && !np && kind != DISCOVER_KINDS && kind != DISCOVER_LIST && !is_read_now)
         return err_set(err, HVD_E_INVAL,
-                       "-np: missing; the hosts of --%s are those of the moment, which do not say "
-                       "how many workers the job needs to start: say that with -np or --min-np, "
-                       "and with --max-np up to how many it may grow",
+                       "-np: missing; the hosts of --%s may change, so they do not say how many "
+                       "workers the job needs to start; give this number with -np or --min-np, and "
+                       "with --max-np the number up to which the job may grow",
                        discover_option(kind));
-    if (rc || (kind != DISCOVER_LIST && (kind != DISCOVER_FILE || np)))
+    if (rc || (kind != DISCOVER_LIST && (!is_read_now || np)))
         return rc;
     hosts_init(&hosts);
     buf_init(&text, LIMIT_HOST_TEXT_BYTES + 1);
@@ -286,6 +308,9 @@ static int options_count_slots(struct driver_options *options, struct hvd_err *e
     if (!rc && kind == DISCOVER_FILE)
         rc = hosts_parse_hostfile((struct span){ buf_text(&text), text.length },
                                   options->hosts_from[kind], (uint32_t)options->slots_per_host,
+                                  &hosts, err);
+    else if (kind == DISCOVER_BATCH)
+        rc = discover_batch_hosts(options->hosts_from[kind], (uint32_t)options->slots_per_host,
                                   &hosts, err);
     else if (!rc)
         rc = hosts_parse_list(span, "--hosts", (uint32_t)options->slots_per_host, &hosts, err);
@@ -299,8 +324,10 @@ static int options_count_slots(struct driver_options *options, struct hvd_err *e
         rc = err_set(err, HVD_E_INVAL,
                      "%s%s: no host with a slot is listed; list hosts, or say with -np for how "
                      "many slots the job waits",
-                     kind == DISCOVER_FILE ? "--hostfile " : "--hosts",
-                     kind == DISCOVER_FILE ? options->hosts_from[kind] : "");
+                     kind == DISCOVER_FILE    ? "--hostfile "
+                     : kind == DISCOVER_BATCH ? "--batch-system "
+                                              : "--hosts",
+                     is_read_now ? options->hosts_from[kind] : "");
     if (!rc && !np && slots) {
         snprintf(line, sizeof(line), "np = %" PRIu64 "\n",
                  options->max_np && options->max_np < slots ? options->max_np : slots);
@@ -317,6 +344,7 @@ static int options_check(struct driver_options *options, struct hvd_err *err)
 {
     bool said = opt_source(&options->set, "log-level") != OPT_DEFAULT;
     size_t length = strlen(options->log_level);
+    struct preemption preemption;
     struct core_config config;
     const char *word = options->command[0];
     const char *verb;
@@ -335,6 +363,10 @@ static int options_check(struct driver_options *options, struct hvd_err *err)
              options->np ? options->np : options->min_np);
 
     rc = options_check_values(options, err);
+    if (!rc && (rc = preemption_parse(options->preemption, &preemption, err)))
+        rc = err_prefix(err, rc, "--preemption");
+    if (!rc && (rc = event_filter_parse(options->on_event_filter, &options->event_filter, err)))
+        rc = err_prefix(err, rc, "%s", opt_place(&options->set, "--on-event-filter"));
     /* --log-level also takes words that other programs use (TRACE, FATAL), in upper or lower case.
      */
     if (!rc && length >= sizeof(spec))
@@ -394,36 +426,15 @@ static int options_read_config(struct driver_options *options, struct hvd_err *e
     return rc;
 }
 
-/* Reads the HOROVOD_* variables. The variables of -x come before those of the environment, because
- * the first one counts if a name comes twice. */
-static int options_read_variables(struct driver_options *options, char *const *envp,
-                                  struct hvd_err *err)
-{
-    const struct opt_list *exports = &options->exports;
-    size_t count = 0;
-    char **all;
-    int rc;
-
-    while (envp[count])
-        count++;
-    all = mem_zalloc_array(exports->count + count + 1, sizeof(*all));
-    if (!all)
-        return err_set(err, HVD_E_NOMEM, "no memory for the variables; free memory on this host");
-    for (size_t i = 0; i < exports->count; i++)
-        all[i] = exports->items[i];
-    for (size_t i = 0; i < count; i++)
-        all[exports->count + i] = envp[i];
-    rc = horovod_variables(&options->set, all, &options->unused_variables, err);
-    mem_free(all);
-    return rc;
-}
-
 /* Reads the command line, the environment and the config file, and checks all options. --help and
  * the like must work with any environment, so they end the reading after the command line. */
 int options_read(struct driver_options *options, int argc, char *const *argv, char *const *envp,
                  struct hvd_err *err)
 {
     struct mpirun_words words = { .mca = &options->mca };
+    const struct opt_list *exports = &options->exports;
+    size_t count = 0;
+    char **all;
     int rest = 0;
     int rc = opt_argv(&options->set, argc, argv, &rest, err);
 
@@ -437,8 +448,21 @@ int options_read(struct driver_options *options, int argc, char *const *argv, ch
     rc = horovod_mpirun(&options->set, &words, err);
     if (!rc)
         rc = opt_env(&options->set, envp, err);
-    if (!rc)
-        rc = options_read_variables(options, envp, err);
+    if (rc)
+        return rc;
+    /* The variables of -x come before those of the environment, because the first one counts if a
+     * name comes twice. */
+    while (envp[count])
+        count++;
+    all = mem_zalloc_array(exports->count + count + 1, sizeof(*all));
+    if (!all)
+        return err_set(err, HVD_E_NOMEM, "no memory for the variables; free memory on this host");
+    for (size_t i = 0; i < exports->count; i++)
+        all[i] = exports->items[i];
+    for (size_t i = 0; i < count; i++)
+        all[exports->count + i] = envp[i];
+    rc = horovod_variables(&options->set, all, &options->unused_variables, err);
+    mem_free(all);
     if (!rc)
         rc = options_read_config(options, err);
     if (rc || options->print_config)
@@ -483,7 +507,8 @@ bool options_answer(const struct driver_options *options, int *ret_status)
                         "hvd-elastic %s, protocol %d.%d\n\n"
                         "Frameworks:\n"
                         "  [X] C, C++, CUDA: libhvd\n"
-                        "  [ ] TensorFlow, PyTorch: there are no bindings\n"
+                        "  [X] PyTorch: the Python package hvd_elastic\n"
+                        "  [ ] TensorFlow: no bindings\n"
                         "  [ ] MXNet: retired by its project\n\n"
                         "Controllers:\n"
                         "  [X] agents, by fork and by ssh: elastic jobs and static ones, takeover\n"
@@ -599,6 +624,8 @@ int options_to_core(const struct driver_options *options, const char *job, uint6
     config.beat_us = options->beat_us;
     config.lease_us = options->lease_us;
     config.driver_grace_us = bounded(options->driver_grace_us);
+    if (options->discovery == OPTIONS_JOIN)
+        config.join = options_has_source(options) ? JOIN_LISTED : JOIN_ALONE;
     config.discovery_us = options->discovery_interval_us;
     config.discovery_retry_first = options->discovery_retry_first;
     config.elastic_timeout_us = bounded(options->elastic_timeout_us);

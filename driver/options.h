@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/opt.h"
 #include "discovery/sources/discover.h"
+#include "driver/control/event_filter.h"
 #include "driver/core/config.h"
 #include "driver/option_words.h"
 #include "driver/store/etcd_store.h"
@@ -24,7 +25,7 @@ struct driver_options {
     uint64_t reset_limit;        /* CORE_NO_RESET_LIMIT: no limit */
     uint64_t progress_restarts,
         progress_restarts_job; /* UINT64_MAX: no limit; progress_restarts_job 0: not given */
-    char *job, *state_dir, *resume;
+    char *job, *state_dir, *resume, *preemption;
     bool takeover, restart, detach, store_insecure;
     char *standby, *store, *store_ca, *store_cert, *store_key, *store_user, *store_password_file;
     int64_t store_lease_us;
@@ -33,6 +34,9 @@ struct driver_options {
     uint64_t slots_per_host;
     int64_t discovery_interval_us, discovery_timeout_us;
     bool discovery_retry_first;
+    unsigned discovery; /* an index into options_discovery */
+    char *token_file, *listen, *metrics, *page, *on_event, *on_event_filter;
+    bool page_control;
 
     int64_t elastic_timeout_us, start_timeout_us, agent_timeout_us, prepare_timeout_us;
     int64_t gather_us, beat_us, lease_us, driver_grace_us, kill_grace_us;
@@ -67,12 +71,13 @@ struct driver_options {
     struct opt_list mca;
     unsigned cpu_operations; /* an index into options_operations */
     unsigned data_security;  /* an index into options_data_security */
-    bool fixed_order;
+    bool fixed_order, torch_env;
     uint64_t fusion_threshold_mb;
     char *thread_affinity;   /* "3" or "0,8"; NULL: not given */
     unsigned gpu_operations; /* an index into options_gpu_operations */
-    int64_t gpu_timeout_us;
-    unsigned commit_to; /* an index into options_commit_to */
+    int64_t gpu_timeout_us, on_event_timeout_us;
+    struct event_filter event_filter;      /* what on_event_filter says */
+    unsigned commit_to, log_time, colours; /* indexes into the lists of these names */
 
     char *autotune_log_file;
     char *output_dir;

@@ -1,18 +1,22 @@
 /*
- * orphan.c: looks at a job whose driver has died. The verbs status and hosts call it, through
+ * orphan.c: looks at a job whose driver has died. The verbs status, hosts and stop call it, through
  * main.c. The job's journal is replayed into a core of its own, which makes its first step and is
- * thrown away: none of its actions is carried out. Invariant: the job's files are only read, so a
- * driver may take the job over at the same time.
+ * thrown away: none of its actions is carried out. Invariant: the job's files and its keys in etcd
+ * are only read, so a driver may take the job over at the same time.
  */
 #include "driver/orphan.h"
 
 #include "base/mem.h"
+#include "base/panic.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "driver/core/core.h"
 #include "driver/invocation.h"
+#include "driver/job_folder.h"
 #include "driver/journal/job_file.h"
 #include "driver/journal/job_path.h"
 #include "driver/options.h"
+#include "driver/store/store_core.h"
 #include "os/clock.h"
 #include "os/state_home.h"
 
@@ -25,59 +29,62 @@
 
 #define SOCKET_NAME_MAX 107
 
-/* Reads the settings of the job: its options are those with which it was started. */
-static int orphan_config(const char *folder, char *job, struct core_config *ret_config,
-                         struct hvd_err *err)
+/* A job that has no driver, as it was found. */
+struct orphan {
+    struct store *store;
+    struct job_facts facts;
+    struct invocation before;      /* how its driver was started */
+    struct driver_options options; /* the options in `before`; valid if has_options */
+    bool has_options;
+    char *url; /* of the job's store in etcd; NULL: the store is in the job's folder */
+    char last[LIMIT_REASON_BYTES + 1]; /* the last driver of the job, if `url` is set */
+};
+
+static int orphan_no_memory(struct hvd_err *err)
+{
+    return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+}
+
+/* Reads the options with which the driver of `before` was started. */
+static int orphan_read_options(struct orphan *own, struct hvd_err *err)
 {
     char words[][12] = { "hvd-elastic", "--resume" };
-    char *const argv[] = { words[0], words[1], job, NULL };
+    char *const argv[] = { words[0], words[1], own->facts.job, NULL };
     char *const envp[] = { NULL };
-    struct driver_options options;
-    struct invocation before = { .text = NULL };
-    int rc = options_init(&options);
+    int rc;
 
-    if (rc)
-        return err_set(err, rc, "%s", err_text(rc));
-    rc = options_read(&options, 3, argv, envp, err);
-    if (!rc)
-        rc = invocation_load(folder, &before, err);
-    if (!rc)
-        rc = options_load(&options, "the options that the job was started with", before.options,
-                          strlen(before.options), err);
-    if (!rc)
-        rc = options_to_core(&options, job, 1 /* any seed */, ret_config, err);
-    invocation_release(&before);
-    options_release(&options);
-    return rc;
+    if (own->has_options)
+        options_release(&own->options);
+    own->has_options = !options_init(&own->options);
+    if (!own->has_options)
+        return orphan_no_memory(err);
+    rc = options_read(&own->options, 3, argv, envp, err);
+    return rc ? rc
+              : options_load(&own->options, "the options that the job was started with",
+                             own->before.options, strlen(own->before.options), err);
 }
 
-static int orphan_record(void *arg, const struct journal_record *record, struct hvd_err *err)
-{
-    return core_replay(arg, record, err);
-}
-
-static int orphan_blacklist(void *arg, const struct blacklist_record *record, struct hvd_err *err)
-{
-    return core_replay_blacklist(arg, record, clock_now_us(), clock_wall_us(), err);
-}
-
-/* Replays the journal, makes the first step of a driver, and keeps only the view after it. */
-static int orphan_replay(struct store *store, const struct core_config *config,
-                         struct core_view *ret_view, struct hvd_err *err)
+/* Replays the journal, makes the first step of a driver, and keeps only the view after it. A job
+ * that has ended uses no time since: its step is made at the time of day of its beginning, which
+ * goodput.c takes for a clock that was set back. */
+static int orphan_replay(struct store *store, const struct job_facts *facts,
+                         const struct core_config *config, struct core_view *ret_view,
+                         struct hvd_err *err)
 {
     struct event start = { .kind = EVENT_START,
                            .now_us = clock_now_us(),
-                           .wall_us = clock_wall_us() };
+                           .wall_us = facts->ended ? facts->created_wall_us : clock_wall_us() };
     struct core *core = core_create(config, NULL);
     struct action_list actions;
+    uint64_t records;
     int rc = core ? 0 : HVD_E_NOMEM;
 
     if (rc)
         return err_set(err, rc, "%s", err_text(rc));
     action_list_init(&actions);
-    rc = store_replay(store, orphan_record, core, err);
+    rc = store_replay_core(store, core, &records, err);
     if (!rc)
-        rc = store_blacklist(store, orphan_blacklist, core, err);
+        rc = store_blacklist_core(store, core, err);
     if (!rc) {
         rc = core_step(core, &start, &actions);
         if (!rc)
@@ -136,73 +143,170 @@ static int orphan_look_at_agents(const char *job, struct core_view *view)
         snprintf(other, sizeof(other), "/tmp/hvd-agent-%u/%s/%s.agent", (unsigned)geteuid(), job,
                  hosts[i].name);
         if (orphan_listens(file) || orphan_listens(other))
-            hosts[i].why = "its agent lives on this machine";
+            hosts[i].why = "the agent of the host lives on this machine";
         else if (hosts[i].worker_count)
-            hosts[i].why = "its agent is on another machine, which was not asked, or has ended";
+            hosts[i].why = "unknown: no agent of this host lives on this machine; it has ended, or "
+                           "it runs on another machine, where this command cannot look";
         else
-            hosts[i].why = hosts[i].draining ? "it is being drained" : "";
+            hosts[i].why = hosts[i].draining ? "the host is being drained" : "";
     }
     view->hosts = hosts;
     return 0;
 }
 
-/* When a driver last wrote something: to the log of events, or else to the job's file. */
-static int64_t orphan_last_sign_us(const char *folder)
+/* Finds the job in etcd, and waits until the lease of its last driver is over, unless that is the
+ * driver with the claim `dead`. `before` becomes what etcd keeps. */
+static int orphan_find_in_etcd(struct orphan *own, const struct etcd_store_config *config,
+                               uint64_t dead, struct hvd_err *err)
 {
-    static const char *const names[] = { "events.log", "job.db" };
-    char path[LIMIT_PATH_BYTES + 16];
-    struct stat st;
+    struct hvd_err why;
+    struct buf bytes;
+    int rc = etcd_store_open(config, own->facts.job, NULL, &own->store, &why);
 
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-        if (!stat(path, &st))
-            return st.st_mtim.tv_sec * TIME_S + st.st_mtim.tv_nsec / 1000;
+    if (!rc && dead)
+        etcd_store_bury(own->store, dead);
+    if (!rc)
+        rc = etcd_store_await_orphan(own->store, own->last, &why);
+    buf_init(&bytes, INVOCATION_BYTES_MAX);
+    if (!rc)
+        rc = etcd_store_load_command(own->store, &bytes, &why);
+    invocation_release(&own->before);
+    if (!rc)
+        rc = invocation_decode(config->url, &bytes, &own->before, &why);
+    buf_release(&bytes);
+    if (rc == HVD_E_EXISTS)
+        return err_set(err, rc, "%s; ask on its machine", why.text);
+    if (rc) {
+        err_set(err, rc, "%s", why.text);
+        /* HVD_E_NOTFOUND would mean that there is no job in the folder. */
+        return rc == HVD_E_BUSY ? HVD_E_TIMEOUT : rc == HVD_E_NOTFOUND ? HVD_E_STATE : rc;
     }
-    return clock_wall_us();
+    return orphan_read_options(own, err);
 }
 
-int orphan_view(const char *folder, struct core_view *ret_view, struct table_facts *ret_facts,
-                struct hvd_err *err)
+/* Finds the store of the job and its options: job.db in its folder, or etcd, by --store or by the
+ * options that the folder has kept. */
+static int orphan_find(struct orphan *own, const struct cli_place *place, struct hvd_err *err)
 {
-    char *path = job_path_join(folder, "job.db");
-    struct core_config config;
-    struct job_facts facts;
-    struct store *store = NULL;
-    char *job = NULL;
-    int rc;
+    char *path = place->folder ? job_path_join(place->folder, "job.db") : NULL;
+    bool in_file = path && !access(path, F_OK);
+    struct etcd_store_config config;
+    uint64_t dead = 0; /* no driver listens in the folder, so the claim of its driver is dead */
+    int rc = place->folder && !path ? orphan_no_memory(err) : 0;
 
-    if (!path)
-        return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
-    rc = job_file_look(path, &store, err);
+    if (in_file)
+        rc = job_file_look(path, &own->store, err);
+    if (!rc && in_file)
+        rc = store_facts(own->store, &own->facts, err);
     mem_free(path);
-    if (!rc)
-        rc = store_facts(store, &facts, err);
-    if (!rc && facts.ended)
-        rc = err_set(err, HVD_E_STATE, "job %s has ended: %s", facts.job, facts.text);
-    if (!rc)
-        rc = orphan_config(folder, facts.job, &config, err);
-    if (!rc)
-        rc = orphan_replay(store, &config, ret_view, err);
-    if (!rc)
-        job = arena_alloc(&ret_view->memory, sizeof(facts.job));
-    if (!rc && (!job || orphan_look_at_agents(facts.job, ret_view))) {
-        rc = HVD_E_NOMEM;
-        err_set(err, rc, "%s", err_text(rc));
+    if (!rc && place->folder && (in_file || !place->store)) {
+        rc = invocation_load(place->folder, &own->before, err);
     }
-    if (!rc) {
-        memcpy(job, facts.job, sizeof(facts.job));
-        ret_view->term--; /* the look has begun a term, and no driver has */
-        *ret_facts =
-            (struct table_facts){ .job = job,
-                                  .state_dir = folder,
-                                  .np = config.np,
-                                  .min_np = config.min_np,
-                                  .max_np = config.max_np,
-                                  .now_us = clock_now_us(),
-                                  .orphan = true,
-                                  .silent_us = clock_wall_us() - orphan_last_sign_us(folder) };
+    if (!rc && !in_file) {
+        static const char option[] = "job = ";
+        const char *options = own->before.options ? own->before.options : "";
+        struct span rest = { options, strlen(options) };
+        const char *name = place->job;
+        struct span line;
+
+        /* The name of the job in etcd. A place without a folder has the name that the user asked
+         * for. Otherwise the name is the value of --job with which the job was started, or else the
+         * name of the folder. */
+        if (!name) {
+            ASSERT(place->folder);
+            name = strrchr(place->folder, '/');
+            name = name ? name + 1 : place->folder;
+        }
+        snprintf(own->facts.job, sizeof(own->facts.job), "%s", name);
+        while (!place->job && span_next(&rest, '\n', &line))
+            if (line.length > strlen(option) && !memcmp(line.at, option, strlen(option)))
+                snprintf(own->facts.job, sizeof(own->facts.job), "%.*s",
+                         (int)(line.length - strlen(option)), line.at + strlen(option));
     }
-    store_close(store);
-    explicit_bzero(facts.key, sizeof(facts.key));
+    if (!rc && own->before.text)
+        rc = orphan_read_options(own, err);
+    if (rc || in_file)
+        return rc;
+    if (place->store)
+        config = *place->store;
+    else if (!own->has_options || !options_to_store(&own->options, &config))
+        return err_set(err, HVD_E_NOTFOUND,
+                       "%s: there is no job in this folder; give the name and the --state-dir that "
+                       "the job was started with",
+                       place->folder);
+    if (place->folder)
+        dead = job_folder_claim(place->folder);
+    own->url = mem_strdup(config.url);
+    return own->url ? orphan_find_in_etcd(own, &config, dead, err) : orphan_no_memory(err);
+}
+
+/* Makes the facts for the tables; their texts lie in the view. */
+static int orphan_tell(const struct orphan *own, const struct core_config *config,
+                       const char *folder, struct core_view *view, struct table_facts *ret_facts)
+{
+    const char *texts[] = { own->facts.job, own->last, own->url,
+                            own->facts.ended ? own->facts.text : NULL };
+    static const char *const signs[] = { "events.log", "job.db" };
+    char *kept[ARRAY_SIZE(texts)] = { NULL };
+    char path[LIMIT_PATH_BYTES + 16];
+    int64_t sign_us = 0;
+    struct stat st;
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        if (texts[i] && !(kept[i] = arena_alloc(&view->memory, strlen(texts[i]) + 1)))
+            return HVD_E_NOMEM;
+        if (texts[i])
+            memcpy(kept[i], texts[i], strlen(texts[i]) + 1);
+    }
+    /* When a driver last wrote something: to the log of events, or else to the job's file. */
+    for (size_t i = 0; !kept[2] && !sign_us && i < ARRAY_SIZE(signs); i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, signs[i]);
+        if (!stat(path, &st))
+            sign_us = st.st_mtim.tv_sec * TIME_S + st.st_mtim.tv_nsec / 1000;
+    }
+    view->term--; /* the look has begun a term, and no driver has */
+    *ret_facts = (struct table_facts){
+        .job = kept[0],
+        .last = kept[1],
+        .store = kept[2],
+        .state_dir = kept[2] ? kept[2] : folder,
+        .np = config->np,
+        .min_np = config->min_np,
+        .max_np = config->max_np,
+        .now_us = clock_now_us(),
+        .orphan = true,
+        .ended = kept[3],
+        .ended_code = own->facts.code,
+        .silent_us = kept[2]   ? TIME_NEVER
+                     : sign_us ? clock_wall_us() - sign_us
+                               : 0,
+    };
+    return 0;
+}
+
+int orphan_view(const struct cli_place *place, struct core_view *ret_view,
+                struct table_facts *ret_facts, struct hvd_err *err)
+{
+    struct orphan own = { .store = NULL };
+    struct core_config config;
+    int rc = orphan_find(&own, place, err);
+
+    if (!rc && own.url)
+        rc = store_facts(own.store, &own.facts, err);
+    if (!rc && own.facts.ended && !place->ended_too)
+        rc = err_set(err, HVD_E_STATE, "job %s has ended: %s", own.facts.job, own.facts.text);
+    if (!rc)
+        rc = options_to_core(&own.options, own.facts.job, 1 /* any seed */, &config, err);
+    if (!rc)
+        rc = orphan_replay(own.store, &own.facts, &config, ret_view, err);
+    if (!rc && (orphan_look_at_agents(own.facts.job, ret_view) ||
+                orphan_tell(&own, &config, place->folder, ret_view, ret_facts)))
+        rc = orphan_no_memory(err);
+    store_close(own.store);
+    explicit_bzero(own.facts.key, sizeof(own.facts.key));
+    invocation_release(&own.before);
+    if (own.has_options)
+        options_release(&own.options);
+    mem_free(own.url);
     return rc;
 }

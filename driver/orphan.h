@@ -4,16 +4,16 @@
 #ifndef DRIVER_ORPHAN_H
 #define DRIVER_ORPHAN_H
 
-#include "driver/control/tables.h"
+#include "driver/cli/cli.h"
 
 /*
- * Makes the view that a driver would have that takes over the job in `folder`, by its journal; the
- * caller has initialised *ret_view. Nothing is changed, and no other machine is asked: of an agent
- * on this machine `why` says whether it lives. The facts borrow from `folder` and from *ret_view.
- * HVD_E_NOTFOUND: there is no job in the folder. HVD_E_STATE: the job has ended; the error says
- * how.
+ * Makes the view that a driver would have that takes over the job, by its journal in its folder or
+ * in etcd; the caller has initialised *ret_view. Nothing is changed, and no other machine than
+ * those of etcd is asked: of an agent on this machine `why` says whether it lives. The facts borrow
+ * from `place` and from *ret_view. HVD_E_NOTFOUND: there is no job in the folder. HVD_E_STATE: the
+ * job has ended; the error says how. HVD_E_EXISTS: a driver of the job in etcd lives.
  */
-int orphan_view(const char *folder, struct core_view *ret_view, struct table_facts *ret_facts,
-                struct hvd_err *err) MUST_CHECK;
+int orphan_view(const struct cli_place *place, struct core_view *ret_view,
+                struct table_facts *ret_facts, struct hvd_err *err) MUST_CHECK;
 
 #endif

@@ -11,10 +11,13 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "driver/checkpoints.h"
+#include "driver/control/web.h"
 #include "driver/core/core.h"
 #include "driver/front/front.h"
 #include "driver/front/front_link.h"
 #include "driver/invocation.h"
+#include "driver/io/event_hook.h"
+#include "driver/io/farewell.h"
 #include "driver/io/loop.h"
 #include "driver/job_folder.h"
 #include "driver/journal/job_path.h"
@@ -24,8 +27,10 @@
 #include "driver/secret_env.h"
 #include "driver/standby.h"
 #include "os/clock.h"
+#include "os/log_time.h"
 #include "os/secrets.h"
 #include "os/stderr_log.h"
+#include "wire/token.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -49,6 +54,10 @@ struct run {
     struct job_env env;
     struct core_config core;
     struct discover_config discover;
+    struct event_hook_config on_event;
+    struct address metrics;     /* the value of --metrics, if this option is given */
+    struct address page;        /* the value of --page, if this option is given */
+    char token[TOKEN_TEXT_MAX]; /* of --token-file; "": none */
     struct launch_config launch;
     struct output_config output;
     char **ssh_args;              /* the last one is NULL */
@@ -79,7 +88,7 @@ static int find_invocation(struct run *run, const char *job, struct hvd_err *err
     if (!run->has_store) {
         /* The command in the folder will be run, so the check makes sure that no other user has
          * written it. */
-        rc = job_private_check(run->state_dir, false /* do not make it */, err);
+        rc = job_private_check(run->state_dir, false /* do not make the folder */, err);
         if (!rc)
             rc = invocation_load(run->state_dir, &run->before, err);
         if (rc == HVD_E_NOTFOUND)
@@ -97,31 +106,13 @@ static int find_invocation(struct run *run, const char *job, struct hvd_err *err
     return rc;
 }
 
-/* Takes over the variables by which the agents of this machine are found (os/state_home.h): root,
- * or a user with another environment, may end a job. */
-static int follow_state_home(char *const *envp, struct hvd_err *err)
-{
-    static const char *const names[] = { "HOME", "XDG_STATE_HOME" };
-    int rc = 0;
-
-    for (size_t i = 0; i < ARRAY_SIZE(names) && !rc; i++) {
-        size_t length = strlen(names[i]);
-        const char *value = NULL;
-
-        for (char *const *entry = envp; *entry && !value; entry++)
-            if (!strncmp(*entry, names[i], length) && (*entry)[length] == '=')
-                value = *entry + length + 1;
-        rc = value ? setenv(names[i], value, 1) : unsetenv(names[i]);
-    }
-    return rc ? err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM)) : 0;
-}
-
 /* Handles "--resume JOB" and "--standby JOB" without a command: loads the command, options and
  * environment with which the job was started, and enters its folder. The state directory is that of
  * this command line, because another machine may have no such folder as the one that was saved. The
  * arrays `whole_envp` and `script_envp` are freed by run_main. */
 static int load_invocation(struct run *run, const char *job, struct hvd_err *err)
 {
+    static const char *const names[] = { "HOME", "XDG_STATE_HOME" };
     const char *options_path = "the options that the job was started with";
     int rc = job_path_folder(run->options.state_dir, job, &run->state_dir, err);
 
@@ -132,11 +123,24 @@ static int load_invocation(struct run *run, const char *job, struct hvd_err *err
                           strlen(run->before.options), err);
     run->command = run->before.argv;
     /* A job that is only ended starts no program: it needs neither its folder nor its secrets. */
-    if (!rc && run->options.stop)
-        return follow_state_home(run->before.envp, err);
+    if (!rc && run->options.stop) {
+        /* The agents of this machine are found by these variables (os/state_home.h): root, or a
+         * user with another environment, may end a job. */
+        for (size_t i = 0; i < ARRAY_SIZE(names) && !rc; i++) {
+            size_t length = strlen(names[i]);
+            const char *value = NULL;
+
+            for (char *const *entry = run->before.envp; *entry && !value; entry++)
+                if (!strncmp(*entry, names[i], length) && (*entry)[length] == '=')
+                    value = *entry + length + 1;
+            rc = value ? setenv(names[i], value, 1) : unsetenv(names[i]);
+        }
+        return rc ? err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM)) : 0;
+    }
     if (!rc && chdir(run->before.cwd))
         rc = err_set(err, HVD_E_NOTFOUND,
-                     "%s: the folder in which the job was started cannot be entered: %s",
+                     "%s: the folder in which the job was started cannot be entered: %s; make the "
+                     "folder again, or let this user enter it",
                      run->before.cwd, strerror(errno));
     /* The values of --env-secret were not saved. They come from the environment of this process. */
     if (!rc)
@@ -166,16 +170,26 @@ static int save_invocation(struct run *run, struct hvd_err *err)
     buf_init(&options, LIMIT_CONFIG_TEXT_BYTES);
     rc = options_save(&run->options, &options);
     if (rc)
-        err_set(err, rc, "no memory for the options of the job; free memory on this host");
+        err_set(err, rc,
+                rc == HVD_E_LIMIT ? "the options of the job are longer than %d bytes "
+                                    "(LIMIT_CONFIG_TEXT_BYTES); shorten them"
+                                  : "no memory for the options of the job (at most %d bytes); "
+                                    "free memory on this host",
+                LIMIT_CONFIG_TEXT_BYTES);
     invocation.options = buf_text(&options);
     if (!rc)
         rc = invocation_save(run->folder.path, &invocation, err);
     buf_init(&bytes, INVOCATION_BYTES_MAX);
     if (!rc && run->has_store)
         rc = invocation_encode(&invocation, &bytes, err);
-    if (!rc && run->has_store)
+    if (!rc && run->has_store) {
         rc = etcd_store_save_command(run->folder.store,
                                      (struct span){ buf_text(&bytes), bytes.length }, err);
+        if (rc == HVD_E_FULL && run->folder.resumed) { /* the command of the driver before stays */
+            log_warning(JOB, "the command of the job cannot be kept anew: %s", err->text);
+            rc = 0;
+        }
+    }
     buf_release(&bytes);
     buf_release(&options);
     mem_free(invocation.envp);
@@ -220,7 +234,7 @@ static int make_environment(struct run *run, struct hvd_err *err)
     size_t count = 0;
     int rc;
 
-    if (options->stop) /* a job that is only ended launches no worker */
+    if (options->stop) /* a driver that only ends its job launches no worker */
         return job_env_init(&run->env, run->command, run->cwd, run->envp, NULL, 0, err);
     items = mem_zalloc_array(most + 1, sizeof(*items));
     if (!items)
@@ -281,6 +295,8 @@ static int set_worker_variables(struct run *run, struct hvd_err *err)
                          options_data_security[options->data_security], err);
     if (!rc && options->fixed_order)
         rc = job_env_put(&run->env, "HVD_FIXED_ORDER", "1", err);
+    if (!rc && options->torch_env)
+        rc = job_env_put(&run->env, "HVD_TORCH_ENV", "1", err);
     if (!rc && options->fusion_threshold_mb != OPTIONS_FUSION_MB) {
         snprintf(text, sizeof(text), "%" PRIu64, options->fusion_threshold_mb);
         rc = job_env_put(&run->env, "HVD_FUSION_THRESHOLD_MB", text, err);
@@ -390,14 +406,22 @@ static int drive_job(struct run *run, struct hvd_err *err)
         .order = &run->order,
         .network_interfaces = options->interfaces.length ? buf_text(&options->interfaces) : NULL,
         .port = (uint16_t)options->port,
+        .listen = options->listen,
+        .metrics = options->metrics ? &run->metrics : NULL,
+        .page = options->page ? &run->page : NULL,
+        .page_control = options->page_control,
+        .on_event = options->on_event ? &run->on_event : NULL,
+        .token = *run->token ? run->token : NULL,
         .stall_warning_us = options->stall_warning_us,
         .stall_shutdown_us = options->stall_shutdown_us,
+        .preemption = strcmp(options->preemption, "auto") != 0 ? options->preemption : NULL,
         .agent_log_level = options->verbose ? "debug" : NULL,
     };
     const char *job = run->folder.facts.job;
     const char *state_dir = options->state_dir;
     char text[TIME_TEXT_MAX];
     int64_t began_us = clock_now_us(), ran_us;
+    struct span rest, line;
     struct loop_end end;
     int status;
 
@@ -408,11 +432,19 @@ static int drive_job(struct run *run, struct hvd_err *err)
         status = exit_status(end.code, end.signal);
         if (options->stop && end.code != CORE_REPLACED)
             status = RUN_FINISHED;
-        ran_us = (clock_now_us() - began_us) / TIME_MS * TIME_MS;
+        ran_us = clock_now_us() - began_us;
+        rest = (struct span){ buf_text(&end.summary), end.summary.length };
+        while (span_next(&rest, '\n', &line))
+            if (line.length)
+                log_info(JOB, "%.*s", (int)line.length, line.at);
+        buf_release(&end.summary);
         fprintf(stderr, "%s: job %s: %s after %s (exit code %d)\n", program, job, end.text,
-                time_format(ran_us, text), status);
+                time_brief(ran_us, text), status);
+        farewell_start(end.farewell);
+        farewell_free(end.farewell);
         return status;
     }
+    buf_release(&end.summary);
     /* If this driver cannot go on, the agents still run, so the job goes on without a driver. The
      * parent process starts the next one, or says how to. */
     if ((!end.begun && !run->folder.resumed) || run->order.restarts)
@@ -434,10 +466,12 @@ static void report_options(const struct driver_options *options)
     struct span line;
 
     if (options->unused_variables.length)
-        log_warning(JOB, "without effect in hvd-elastic, see docs/from-horovod.md: %s",
+        log_warning(JOB, "variables without effect in hvd-elastic: %s; see docs/from-horovod.md",
                     buf_text(&options->unused_variables));
     if (options->unused_keys.length)
-        log_warning(JOB, "without effect in hvd-elastic, see docs/from-horovod.md: %s",
+        log_warning(JOB,
+                    "keys of --config-file without effect in hvd-elastic: %s; see "
+                    "docs/from-horovod.md",
                     buf_text(&options->unused_keys));
     buf_init(&notes, LIMIT_CONFIG_TEXT_BYTES);
     if (buf_append(&notes, options->host_notes.data, options->host_notes.length) ||
@@ -464,7 +498,7 @@ static int no_folder(const struct run *run, int rc, const struct hvd_err *err)
         return run_complain(RUN_USAGE, err);
     if (rc != HVD_E_STATE)
         return run_complain(RUN_REPLACED, err);
-    /* The driver before has died after it had recorded the end of the job. */
+    /* The previous driver has died after it had recorded the end of the job. */
     status = exit_status(facts->code, run->order.signal);
     fprintf(stderr, "%s: job %s: %s (exit code %d)\n", program, run->order.job, facts->text,
             status);
@@ -482,11 +516,16 @@ static int check_means(struct run *run, struct hvd_err *err)
     static const struct discover_ops never_called = { NULL, NULL }; /* no event loop runs here */
     struct event_base *base;
     struct discoverer *discoverer;
+    struct token token;
     int rc = 0;
 
     options_to_discover(options, &run->discover);
     run->discover.envp = run->script_envp;
-    if (options->stop) /* a job that is only ended starts nothing */
+    run->on_event = (struct event_hook_config){ .command = options->on_event,
+                                                .filter = options->event_filter,
+                                                .limit_us = options->on_event_timeout_us,
+                                                .envp = run->script_envp };
+    if (options->stop) /* a driver that only ends its job starts nothing */
         return 0;
     base = event_base_new();
     if (!base)
@@ -499,6 +538,20 @@ static int check_means(struct run *run, struct hvd_err *err)
         discover_free(discoverer);
     if (base)
         event_base_free(base);
+    /* A driver that takes a job over finds the token in the journal, so the file may be gone. */
+    if (!rc && options->token_file) {
+        rc = token_read(options->token_file, &token, err);
+        if (!rc)
+            token_write(&token, run->token);
+        rc = rc && !options->resume && !options->standby ? err_prefix(err, rc, "--token-file") : 0;
+        explicit_bzero(&token, sizeof(token));
+    }
+    if (!rc && options->metrics)
+        rc = web_place("--metrics", options->metrics, &run->metrics, err);
+    if (!rc && options->page_control && !options->page)
+        rc = err_set(err, HVD_E_INVAL, "--page-control: there is no page; give --page too");
+    if (!rc && options->page)
+        rc = web_place("--page", options->page, &run->page, err);
     if (!rc && options->interfaces.length)
         rc = route_check_interfaces(buf_text(&options->interfaces), err);
     if (!rc)
@@ -510,7 +563,7 @@ static int check_means(struct run *run, struct hvd_err *err)
 
 /* Takes the folder of the job, and the job in etcd if it is there. A driver that follows another
  * one of the same parent takes nothing over from a driver that lives. */
-static int take_folder(struct run *run, struct hvd_err *err)
+static int run_take_folder(struct run *run, struct hvd_err *err)
 {
     const struct driver_options *options = &run->options;
     const char *former = run->order.job;
@@ -534,6 +587,16 @@ static int take_folder(struct run *run, struct hvd_err *err)
                      "the current folder cannot be found: %s; change to another folder",
                      strerror(errno));
     return rc;
+}
+
+/* Sets how lines of the log look. */
+static void set_log_style(const struct driver_options *options)
+{
+    log_time_set((enum log_time)options->log_time);
+    stderr_log_set(&(struct stderr_log_style){
+        .stamps = options->log_timestamps,
+        .colours = (enum stderr_colours)options->colours,
+    });
 }
 
 /* Runs the job after the options were read, in the driver's process. Returns the exit code. */
@@ -561,14 +624,16 @@ static int run_job(void *arg, const struct front_order *order)
                      "the command is missing; say what to run, \"%s -np 4 ./train\"", program);
     if (!rc)
         rc = check_means(run, &err);
+    set_log_style(options); /* the options of a job that is taken over may be loaded by now */
     if (rc)
         return run_complain(rc == HVD_E_NOMEM ? RUN_BROKEN : RUN_USAGE, &err);
     if (!order->job)
         report_options(options);
-    rc = take_folder(run, &err);
-    if ((rc == HVD_E_EXISTS || rc == HVD_E_TIMEOUT || rc == HVD_E_STATE) && options->standby &&
-        !order->job) {
-        log_info(JOB, "standby for job %s: %s; standing by again", options->standby, err.text);
+    rc = run_take_folder(run, &err);
+    if ((rc == HVD_E_EXISTS || rc == HVD_E_TIMEOUT || rc == HVD_E_STATE || rc == HVD_E_FULL) &&
+        options->standby && !order->job) {
+        log_info(JOB, "standby for job %s: %s; this standby waits again", options->standby,
+                 err.text);
         return RUN_STANDBY;
     }
     if (rc)
@@ -576,8 +641,9 @@ static int run_job(void *arg, const struct front_order *order)
     if (configure(run, &err))
         return run_complain(RUN_USAGE, &err);
     if (options->stop != OPTIONS_STOP_NOW)
-        rc = run_checkpoints_open(options, &run->folder.facts, run->cwd, &run->checkpoints,
-                                  &run->core, &err);
+        rc = run_checkpoints_open(options, &run->folder.facts,
+                                  run->folder.resumed ? run->folder.store : NULL, run->cwd,
+                                  &run->checkpoints, &run->core, &err);
     if (rc)
         return run_complain(rc == HVD_E_NOMEM || rc == HVD_E_IO ? RUN_BROKEN : RUN_USAGE, &err);
     if (!options->stop && save_invocation(run, &err))
@@ -603,7 +669,9 @@ static bool await_job(struct run *run, int *ret_status)
     rc = standby_wait(&run->store, job, &ended, &facts, &err);
     explicit_bzero(facts.key, sizeof(facts.key));
     if (!rc && !ended) {
-        log_info(JOB, "standby for job %s: it has no driver, so it is taken over", job);
+        log_info(JOB,
+                 "standby for job %s: the job has no driver, so this process takes the job over",
+                 job);
         return true;
     }
     *ret_status = rc ? run_complain(RUN_BROKEN, &err) : RUN_FINISHED;
@@ -626,7 +694,7 @@ int run_main(int argc, char **argv, char **envp)
 
     if (rc) {
         mem_free(run);
-        err_set(&err, rc, "no memory");
+        err_set(&err, rc, "no memory for the options of hvd-elastic; free memory on this host");
         return run_complain(RUN_BROKEN, &err);
     }
     run->folder.lock_fd = -1;
@@ -642,7 +710,7 @@ int run_main(int argc, char **argv, char **envp)
     if (options_read(&run->options, argc, argv, envp, &err)) {
         status = options_complain(&err);
     } else if (!options_answer(&run->options, &status)) {
-        stderr_log_stamp(run->options.log_timestamps);
+        set_log_style(&run->options);
         front = (struct front_config){ .restart = run->options.restart && !run->options.stop,
                                        .detach = run->options.detach,
                                        .state_dir = run->options.state_dir };

@@ -1,23 +1,45 @@
 /*
- * secret_env.c: removes the variables of --env-secret from an environment, and adds them to another
- * one. run.c calls it when it saves how the job was started, and when it resumes a job. Invariant:
- * no entry with a secret name is in an environment that is saved.
+ * secret_env.c: removes the variables of --env-secret, and those that are always secret, from an
+ * environment, and adds them to another one. run.c calls it when it saves how the job was started,
+ * and when it resumes a job. Invariant: no entry with a secret name is in an environment that is
+ * saved.
  */
 #include "driver/secret_env.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <string.h>
 
+/* Secret without --env-secret. They are of no use with the key of another identity, so the name of
+ * the key comes from where they come from. */
+static const char *const secret_always[] = { "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN" };
+static const char secret_key_name[] = "AWS_ACCESS_KEY_ID";
+
+static bool secret_has_name(const char *entry, const char *name)
+{
+    size_t length = strlen(name);
+
+    return !strncmp(entry, name, length) && entry[length] == '=';
+}
+
 /* True: the NAME of the entry "NAME=value" is one of the secret names. */
 static bool secret_is(const struct opt_list *names, const char *entry)
 {
-    for (size_t i = 0; i < names->count; i++) {
-        size_t length = strlen(names->items[i]);
-
-        if (!strncmp(entry, names->items[i], length) && entry[length] == '=')
+    for (size_t i = 0; i < names->count; i++)
+        if (secret_has_name(entry, names->items[i]))
             return true;
-    }
+    for (size_t i = 0; i < ARRAY_SIZE(secret_always); i++)
+        if (secret_has_name(entry, secret_always[i]))
+            return true;
+    return false;
+}
+
+static bool secret_env_has(char *const *envp, const char *name)
+{
+    for (char *const *entry = envp; entry && *entry; entry++)
+        if (secret_has_name(*entry, name))
+            return true;
     return false;
 }
 
@@ -27,7 +49,6 @@ int secret_env_check(const struct opt_list *names, char *const *envp, struct hvd
     for (size_t i = 0; i < names->count; i++) {
         const char *name = names->items[i];
         size_t length = strcspn(name, "=");
-        bool found = false;
 
         if (name[length])
             return err_set(
@@ -35,9 +56,7 @@ int secret_env_check(const struct opt_list *names, char *const *envp, struct hvd
                 "--env-secret %.*s=...: the value on a command line is no secret; set the "
                 "variable, and give its name alone",
                 (int)length, name);
-        for (char *const *entry = envp; *entry && !found; entry++)
-            found = !strncmp(*entry, name, length) && (*entry)[length] == '=';
-        if (!found)
+        if (!secret_env_has(envp, name))
             return err_set(
                 err, HVD_E_NOTFOUND,
                 "--env-secret %s: there is no such variable here, and no file of the job "
@@ -48,10 +67,12 @@ int secret_env_check(const struct opt_list *names, char *const *envp, struct hvd
 }
 
 /* Makes an environment from the entries of `envp` that are no secrets, and from the entries of
- * `now` that are; `now` NULL: none. The texts are borrowed; the caller frees the array. */
+ * `now` that are; `now` NULL: none. The texts are borrowed; the caller frees the array. A job that
+ * was started with a key of AWS and finds no secret now is told so. */
 int secret_env_merge(const struct opt_list *names, char *const *envp, char *const *now,
                      char ***ret_envp, struct hvd_err *err)
 {
+    bool key_of_now = secret_env_has(now, secret_key_name);
     size_t most = 1, count = 0;
     char **merged;
 
@@ -64,11 +85,18 @@ int secret_env_merge(const struct opt_list *names, char *const *envp, char *cons
         return err_set(err, HVD_E_NOMEM,
                        "no memory for the environment of workers; free memory on this host");
     for (char *const *entry = envp; *entry; entry++)
-        if (!secret_is(names, *entry))
+        if (!secret_is(names, *entry) && !(key_of_now && secret_has_name(*entry, secret_key_name)))
             merged[count++] = *entry;
     for (char *const *entry = now; entry && *entry; entry++)
-        if (secret_is(names, *entry))
+        if (secret_is(names, *entry) || secret_has_name(*entry, secret_key_name))
             merged[count++] = *entry;
+    if (now && secret_env_has(merged, secret_key_name) && !secret_env_has(merged, secret_always[0]))
+        log_warning(
+            JOB,
+            "%s has the value with which the job was started, but %s is not set here, and no "
+            "file of the job has it: workers start without it; set both variables, and "
+            "start again",
+            secret_key_name, secret_always[0]);
     *ret_envp = merged;
     return 0;
 }

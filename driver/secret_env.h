@@ -1,6 +1,7 @@
 /*
- * secret_env.h: the variables of --env-secret. Workers get them like other variables, but no file
- * of the job has their values: the operator who resumes the job sets them again.
+ * secret_env.h: the variables of --env-secret, and AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN
+ * always. Workers get them like other variables, but no file of the job has their values: the
+ * operator who resumes the job sets them again.
  */
 #ifndef DRIVER_SECRET_ENV_H
 #define DRIVER_SECRET_ENV_H
@@ -15,7 +16,8 @@ int secret_env_check(const struct opt_list *names, char *const *envp,
 
 /*
  * Makes *ret_envp: the entries of envp without the secret variables, then the secret variables of
- * `now`, which may be NULL. The entries are borrowed; the caller frees the array. HVD_E_NOMEM.
+ * `now`, which may be NULL. AWS_ACCESS_KEY_ID comes from `now` if it is there. The entries are
+ * borrowed; the caller frees the array. HVD_E_NOMEM.
  */
 int secret_env_merge(const struct opt_list *names, char *const *envp, char *const *now,
                      char ***ret_envp, struct hvd_err *err) MUST_CHECK;

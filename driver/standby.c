@@ -7,17 +7,17 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "os/thread.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_MS 100
-#define OPEN_MS 1000 /* between two attempts to find a job that does not exist yet */
+#define LOOK_US (100 * TIME_MS)
+#define OPEN_US TIME_S /* between two attempts to find a job that does not exist yet */
 
 /* Opens the store once the job is there and etcd answers. */
 static int standby_open(const struct etcd_store_config *config, const char *job,
@@ -34,7 +34,7 @@ static int standby_open(const struct etcd_store_config *config, const char *job,
             log_info(JOB, "standby for job %s: %s; waiting", job,
                      rc == HVD_E_NOTFOUND ? "there is no such job yet" : err->text);
         said = true;
-        (void)poll(NULL, 0, OPEN_MS);
+        thread_pause(OPEN_US);
     }
 }
 
@@ -83,15 +83,16 @@ int standby_wait(const struct etcd_store_config *config, const char *job, bool *
             break;
         if (!rc && !is_free && etcd_store_announce(store, &hosts, err)) {
             if (!mute)
-                log_warning(JOB, "standby for job %s: agents are not told its address: %s", job,
-                            err->text);
+                log_warning(
+                    JOB, "standby for job %s: agents are not told the address of this standby: %s",
+                    job, err->text);
             mute = true;
         }
         if (rc && !silent)
             log_warning(JOB, "standby for job %s: %s; waiting", job, err->text);
         silent = rc;
         if (rc || !is_free)
-            (void)poll(NULL, 0, LOOK_MS);
+            thread_pause(LOOK_US);
     }
     if (!rc)
         rc = store_facts(store, ret_facts, err);

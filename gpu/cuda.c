@@ -78,6 +78,8 @@ int cuda_open(const struct cuda **ret_cuda, struct hvd_err *err)
     return rc;
 }
 
+/* Returns the driver that cuda_open or cuda_if_used has found before; NULL: none. Does not search.
+ */
 const struct cuda *cuda_known(void)
 {
     return atomic_load_explicit(&the_cuda, memory_order_acquire);

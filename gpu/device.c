@@ -47,7 +47,9 @@ int gpu_device_get(int ordinal, const struct gpu_device **ret_device, struct hvd
 
     if (ordinal < 0 || ordinal >= LIMIT_GPUS)
         return err_set(err, HVD_E_UNSUPPORTED,
-                       "GPU %d: only GPUs with a number below %d can be used", ordinal, LIMIT_GPUS);
+                       "GPU %d: only GPUs with a number below %d can be used; choose GPUs with "
+                       "CUDA_VISIBLE_DEVICES",
+                       ordinal, LIMIT_GPUS);
     rc = library_once(&lock, &known[ordinal], find_device, &ordinal, err);
     if (!rc)
         *ret_device = atomic_load(&known[ordinal]);

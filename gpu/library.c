@@ -53,8 +53,8 @@ static int find_place(const struct library_spec *spec, bool load, struct place *
     why = dlerror();
     if (!named)
         return err_set(err, HVD_E_UNSUPPORTED,
-                       "%s: %s; install this library, or name its path in %s", spec->name,
-                       why ? why : spec->file, spec->variable);
+                       "%s: %s; install this library, or name the path of the library in %s",
+                       spec->name, why ? why : spec->file, spec->variable);
     length = strlen(named);
     if (why && !strncmp(why, named, length) && !strncmp(why + length, ": ", 2))
         why += length + 2;
@@ -81,9 +81,10 @@ int library_find(const struct library_spec *spec, bool load, void *table, struct
             return err_set(err, HVD_E_UNSUPPORTED,
                            "%s: %s names %s, which lacks %s; correct this variable, or unset it",
                            spec->name, spec->variable, place.file, call->symbol);
-        return err_set(err, HVD_E_UNSUPPORTED,
-                       "%s: %s lacks %s; install a newer library, or name its path in %s",
-                       spec->name, place.file, call->symbol, spec->variable);
+        return err_set(
+            err, HVD_E_UNSUPPORTED,
+            "%s: %s lacks %s; install a newer library, or name the path of a newer one in %s",
+            spec->name, place.file, call->symbol, spec->variable);
     }
     for (size_t i = 0; i < spec->call_count; i++) {
         void *at = dlsym(place.handle, spec->calls[i].symbol);

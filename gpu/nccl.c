@@ -64,7 +64,7 @@ static int find_nccl(void *arg, const void **ret_found, struct hvd_err *err)
     if (!rc)
         rc = library_find(&spec, true, &nccl, err); /* true: NCCL is loaded if necessary */
     if (!rc)
-        rc = nccl_judge(&nccl, nccl.get_version(&nccl.version), "its version", err);
+        rc = nccl_judge(&nccl, nccl.get_version(&nccl.version), "the version of NCCL", err);
     if (rc)
         return rc;
     if (nccl.version < NCCL_VERSION_LEAST) {
@@ -72,7 +72,7 @@ static int find_nccl(void *arg, const void **ret_found, struct hvd_err *err)
         nccl_version_text(NCCL_VERSION_LEAST, least);
         return err_set(err, HVD_E_UNSUPPORTED,
                        "NCCL has version %s, and at least %s is needed; install a newer NCCL, or "
-                       "name its path in HVD_NCCL_LIBRARY",
+                       "name the path of a newer one in HVD_NCCL_LIBRARY",
                        have, least);
     }
     found = nccl;

@@ -1,17 +1,21 @@
 /*
- * client.c: one request at a time through libcurl's easy handle, on the caller's thread. The store
- * in etcd and other services call it. Invariant: no request takes longer than its limit, no answer
- * takes more memory than its caller allows, and libcurl installs no signal handler.
+ * client.c: one request at a time through libcurl's easy handle, on the caller's thread. Called by
+ * the store in etcd, the checkpoints in S3, and the agent's watch for notices. Invariant: no
+ * request takes longer than its limit, no answer takes more memory than its caller allows, libcurl
+ * installs no signal handler, and no child process inherits a connection.
  */
 #include "http/client.h"
 
 #include "base/mem.h"
+#include "base/panic.h"
 #include "base/time.h"
 
 #include <curl/curl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define TEXTS 4
 
@@ -20,6 +24,9 @@ struct http_client {
     int64_t connect_us;
     int64_t request_us;
     bool use_proxy;
+    pthread_mutex_t mutex; /* of the next two */
+    bool stopped;
+    int socket;         /* the newest one of libcurl; -1: none */
     char *texts[TEXTS]; /* copies of ca_file, cert_file, key_file and remedy; each may be NULL */
     char error[CURL_ERROR_SIZE];
 };
@@ -32,7 +39,7 @@ struct http_transfer {
     CURL *curl;
     uint64_t given;
     uint64_t taken;
-    int rc; /* the code with which a callback has ended the request; 0: none has */
+    int rc; /* the code of the callback that has ended the request; 0: no callback has */
 };
 
 static pthread_once_t http_once = PTHREAD_ONCE_INIT;
@@ -51,9 +58,15 @@ int http_client_create(const struct http_config *config, struct http_client **re
                                       config->remedy };
     struct http_client *client = mem_zalloc(sizeof(*client));
     bool whole;
+    int rc;
 
     pthread_once(&http_once, http_start_curl);
-    whole = client && !http_started && (client->curl = curl_easy_init());
+    if (!client)
+        return err_set(err, HVD_E_NOMEM, "no memory for an HTTP client; free memory on this host");
+    client->socket = -1;
+    rc = pthread_mutex_init(&client->mutex, NULL);
+    ASSERT(rc == 0);
+    whole = !http_started && (client->curl = curl_easy_init());
     for (size_t i = 0; whole && i < TEXTS; i++)
         if (from[i])
             whole = (client->texts[i] = mem_strdup(from[i]));
@@ -76,7 +89,40 @@ void http_client_free(struct http_client *client)
         curl_easy_cleanup(client->curl);
     for (size_t i = 0; i < TEXTS; i++)
         mem_free(client->texts[i]);
+    pthread_mutex_destroy(&client->mutex);
     mem_free(client);
+}
+
+/* The shutdown wakes libcurl, which waits for the socket. A request that has no socket yet is ended
+ * by http_on_progress, or finds the mark before it begins. */
+void http_client_stop(struct http_client *client)
+{
+    pthread_mutex_lock(&client->mutex);
+    client->stopped = true;
+    if (client->socket >= 0)
+        (void)shutdown(client->socket, SHUT_RDWR);
+    pthread_mutex_unlock(&client->mutex);
+}
+
+static bool http_is_stopped(struct http_client *client)
+{
+    bool stopped;
+
+    pthread_mutex_lock(&client->mutex);
+    stopped = client->stopped;
+    pthread_mutex_unlock(&client->mutex);
+    return stopped;
+}
+
+/* Called by libcurl about once a second while it waits. Another return than 0 ends the request. */
+static int http_on_progress(void *arg, curl_off_t to_take, curl_off_t taken, curl_off_t to_give,
+                            curl_off_t given)
+{
+    (void)to_take;
+    (void)taken;
+    (void)to_give;
+    (void)given;
+    return http_is_stopped(arg);
 }
 
 /* libcurl asks for the next bytes of the request's body. */
@@ -180,6 +226,34 @@ static CURLcode http_set_method(CURL *curl, const struct http_request *request)
     return rc ? rc : curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, names[request->method]);
 }
 
+/* Called by libcurl, whose own sockets (7.88) are inherited by each program that driver or agent
+ * starts: such a program would keep the connection open after the death of its parent. */
+static curl_socket_t http_on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct http_client *client = arg;
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+
+    (void)purpose;
+    pthread_mutex_lock(&client->mutex);
+    client->socket = fd;
+    pthread_mutex_unlock(&client->mutex);
+    return fd;
+}
+
+/* Closes a socket. From now on another file of the process may have its number. */
+static int http_on_close(void *arg, curl_socket_t fd)
+{
+    struct http_client *client = arg;
+    int rc;
+
+    pthread_mutex_lock(&client->mutex);
+    if (client->socket == fd)
+        client->socket = -1;
+    rc = close(fd);
+    pthread_mutex_unlock(&client->mutex);
+    return rc;
+}
+
 /* Sets everything of a request but its method. libcurl keeps its connections when its options are
  * reset. */
 static CURLcode http_set_up(struct http_client *client, struct http_transfer *transfer,
@@ -194,6 +268,13 @@ static CURLcode http_set_up(struct http_client *client, struct http_transfer *tr
     curl_easy_reset(curl);
     SET(NOSIGNAL, 1L);
     SET(ERRORBUFFER, client->error);
+    SET(OPENSOCKETFUNCTION, http_on_socket);
+    SET(OPENSOCKETDATA, client);
+    SET(CLOSESOCKETFUNCTION, http_on_close);
+    SET(CLOSESOCKETDATA, client);
+    SET(NOPROGRESS, 0L);
+    SET(XFERINFOFUNCTION, http_on_progress);
+    SET(XFERINFODATA, client);
     SET(URL, request->url);
     SET(PROTOCOLS_STR, "http,https");
     SET(CONNECTTIMEOUT_MS, (long)(client->connect_us / TIME_MS));
@@ -237,7 +318,7 @@ static int http_failed(struct http_client *client, const struct http_transfer *t
     host = host ? host + 3 : url;
     length = (int)strcspn(host, "/?");
     if (transfer->rc == HVD_E_LIMIT)
-        why = "the answer is longer than is allowed";
+        why = "the answer is longer than the request allows";
     else if (transfer->rc)
         why = err_text(transfer->rc);
     switch (failed) {
@@ -255,9 +336,10 @@ static int http_failed(struct http_client *client, const struct http_transfer *t
                    remedy ? "; " : "", remedy ? remedy : "");
 }
 
-/* Sends one request and waits for its answer. "Expect:" is taken out, because it costs a round trip
- * for each large body, and a second of waiting with a server that does not know it. It stays in a
- * request that is signed: libcurl 7.88 would sign the empty header, and not send it. */
+/* Sends one request and waits for its answer. The header "Expect" is taken out, because it
+ * costs a round trip for each large body, and a second of waiting with a server that does not know
+ * this header. A signed request keeps the header: libcurl 7.88 would sign the empty header, and not
+ * send it. */
 int http_send(struct http_client *client, const struct http_request *request,
               struct http_answer *ret_answer, struct hvd_err *err)
 {
@@ -277,7 +359,7 @@ int http_send(struct http_client *client, const struct http_request *request,
     if (!rc)
         rc = http_set_method(client->curl, request);
     if (!rc)
-        rc = curl_easy_perform(client->curl);
+        rc = http_is_stopped(client) ? CURLE_ABORTED_BY_CALLBACK : curl_easy_perform(client->curl);
     if (!rc)
         rc = curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
     curl_slist_free_all(headers);

@@ -8,7 +8,7 @@
  *     rc = http_send(client, &get, &answer, &err);       answer.status is 200, 404 ...
  *
  * A client keeps its connections open, so many requests to the same server cost one handshake. Only
- * one thread at a time may use a client.
+ * one thread at a time may use a client; any other thread may stop it.
  */
 #ifndef HTTP_CLIENT_H
 #define HTTP_CLIENT_H
@@ -28,12 +28,12 @@ struct http_config {
     const char *cert_file; /* the certificate of this client; NULL: none */
     const char *key_file;  /* the key of that certificate; NULL: the key is in cert_file */
     bool use_proxy;        /* follow the variables http_proxy, https_proxy and no_proxy */
-    const char *remedy;    /* ends each error about a connection: "check --store" */
+    const char *remedy;    /* the end of each error text: "check --store"; NULL: none */
 };
 
 /* Gives the next bytes of the body of a request: at most `room`, 0 at the end. A negative result
- * ends the request with that code. `at`: the number of bytes that were given before; it is 0 again
- * when a request is repeated on another connection. */
+ * ends the request with that code. `at`: the number of bytes that were given before; `at` is 0
+ * again when a request is repeated on another connection. */
 typedef ptrdiff_t http_give_fn(void *arg, char *into, size_t room, uint64_t at);
 
 /* Takes bytes of the body of an answer whose status is 200 to 299. Another result than 0 ends the
@@ -43,7 +43,7 @@ typedef int http_take_fn(void *arg, const char *bytes, size_t length);
 /* Takes one header of an answer, without the end of its line. Both texts are borrowed. */
 typedef void http_header_fn(void *arg, const char *name, const char *value);
 
-/* Everything here is borrowed during http_send. */
+/* All pointers are borrowed during http_send. */
 struct http_request {
     enum http_method method;
     const char *url;            /* "http://" or "https://" */
@@ -69,6 +69,10 @@ struct http_answer {
 int http_client_create(const struct http_config *config, struct http_client **ret_client,
                        struct hvd_err *err) MUST_CHECK;
 void http_client_free(struct http_client *client);
+
+/* Ends the request that is being sent, and every later one: http_send returns HVD_E_BUSY. Called by
+ * another thread, before it waits for the one that uses the client. */
+void http_client_stop(struct http_client *client);
 
 /* Sends the request and waits for the whole answer. Returns 0 for an answer with any status; the
  * caller judges the status. A body of another status than 200 to 299 goes into body_to, also when

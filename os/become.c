@@ -35,14 +35,16 @@ int become_owner(const char *path, struct hvd_err *err)
     if (!rc)
         rc = setresuid(st.st_uid, st.st_uid, st.st_uid);
     if (rc)
-        return err_set(err, HVD_E_DENIED,
-                       "%s: belongs to user %u, and root may not become that user here: %s; run "
-                       "the command as that user",
-                       path, (unsigned)st.st_uid, strerror(errno));
+        return err_set(
+            err, HVD_E_DENIED,
+            "%s: this path belongs to user %u, and root may not become that user here: %s; "
+            "run the command as that user",
+            path, (unsigned)st.st_uid, strerror(errno));
     /* From now on the state directory is that of the owner (os/state_home.c), also for the programs
      * that this process starts. */
     unsetenv("XDG_STATE_HOME");
     if (user ? setenv("HOME", user->pw_dir, 1) : unsetenv("HOME"))
-        return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory to set the variable HOME; free memory on this host");
     return 0;
 }

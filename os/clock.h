@@ -9,8 +9,8 @@
 
 #include <sys/time.h>
 
-int64_t clock_now_us(void); /* monotonic clock: for every decision */
-/* microseconds since 1970, UTC: for texts and records, never for a decision */
+int64_t clock_now_us(void); /* the monotonic clock, which is used for every decision */
+/* microseconds since 1970, UTC; used for texts and records, never for a decision */
 int64_t clock_wall_us(void);
 
 /* Returns a length of time, which is not negative, in the form that timers of libevent take. */

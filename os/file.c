@@ -38,7 +38,7 @@ int file_read(const char *path, struct buf *buf, struct hvd_err *err)
 
         rc = buf_reserve(buf, wanted);
         if (rc) {
-            err_set(err, rc, "%s: no memory to read it; free memory on this host", name);
+            err_set(err, rc, "%s: no memory to read this file; free memory on this host", name);
             break;
         }
         got = TEMP_FAILURE_RETRY(read(fd, buf->data + buf->length, wanted));
@@ -62,37 +62,28 @@ void file_hold_standard(void)
             return;
 }
 
-static bool is_terminal(int fd)
-{
-    errno = 0;
-    /* A terminal that was closed says EIO. */
-    return isatty(fd) || errno == EIO;
-}
-
-static bool is_no_file(int fd)
-{
-    struct stat st;
-
-    return fstat(fd, &st) || !S_ISREG(st.st_mode);
-}
-
-static void leave_where(bool (*leaves)(int fd))
+/* Puts /dev/null in the place of the standard streams that are a terminal; `all`: of all that are
+ * no regular file. */
+static void file_leave(bool all)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct stat st;
 
-    for (int fd = STDIN_FILENO; nothing >= 0 && fd <= STDERR_FILENO; fd++)
-        if (leaves(fd))
+    for (int fd = STDIN_FILENO; nothing >= 0 && fd <= STDERR_FILENO; fd++) {
+        errno = 0; /* a terminal that was closed says EIO */
+        if (all ? fstat(fd, &st) || !S_ISREG(st.st_mode) : isatty(fd) || errno == EIO)
             (void)dup2(nothing, fd);
+    }
     if (nothing > STDERR_FILENO)
         close(nothing);
 }
 
 void file_leave_terminal(void)
 {
-    leave_where(is_terminal);
+    file_leave(false);
 }
 
 void file_leave_streams(void)
 {
-    leave_where(is_no_file);
+    file_leave(true);
 }

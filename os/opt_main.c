@@ -72,7 +72,7 @@ int opt_main(const struct opt_program *program, int argc, char **argv)
     int rest;
 
     if (opt_init(&set, program->table, program->count, program->options)) {
-        fprintf(stderr, "%s: out of memory\n", program->name);
+        fprintf(stderr, "%s: no memory for the options; free memory on this host\n", program->name);
         return program->storage_exit;
     }
     if (program->read(&set, argc, argv, &rest, &err))

@@ -35,7 +35,7 @@ struct opt_program {
     void *options;
     const struct opt_general *general; /* a field of options */
     int usage_exit;                    /* exit code after a wrong command line */
-    /* exit code when the output could not be written, or memory is out */
+    /* exit code when the output could not be written, or no memory is left */
     int storage_exit;
 
     /* opt_argv, or a function that also reads the environment and a file. set->config is

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40 /* as many as the kernel follows */
+#define LINKS_MAX 40 /* the most links in a path; the kernel has the same limit */
 #define OTHERS    (S_IWGRP | S_IWOTH)
 /* The owner of a file whose owner a user namespace does not know, and the number of users in the
  * map of a process that is in no such namespace. */
@@ -66,7 +66,8 @@ static int private_refuse(int fd, const char *path, const struct stat *st, struc
         snprintf(real, sizeof(real), "%s", path);
     if (foreign)
         return err_set(err, HVD_E_DENIED,
-                       "%s: belongs to user %u (mode %04o), who could exchange what lies there; "
+                       "%s: belongs to user %u (mode %04o), and that user could exchange the files "
+                       "there; "
                        "choose another folder, or run as root: chown -h %u %s",
                        real, (unsigned)st->st_uid, (unsigned)st->st_mode & 07777,
                        (unsigned)geteuid(), real);
@@ -102,7 +103,9 @@ static int private_follow(struct private_walk *walk, int fd, const struct stat *
     if (length < 0)
         return remedy_set(err, walk->path, "cannot read a link", errno);
     if (++walk->links > LINKS_MAX || strlen(walk->rest) + (size_t)length + 2 > sizeof(walk->rest))
-        return err_set(err, HVD_E_LIMIT, "%s: too many links; give another path", walk->path);
+        return err_set(err, HVD_E_LIMIT,
+                       "%s: this path leads through too many symbolic links; give another path",
+                       walk->path);
     memmove(walk->rest + length + 1, walk->rest, strlen(walk->rest) + 1);
     memcpy(walk->rest, target, (size_t)length);
     walk->rest[length] = '/';
@@ -185,7 +188,7 @@ int private_folder(const char *path, bool make, int *ret_fd, struct hvd_err *err
     /* If the path ends in "/." or in a link to "/", the loop has judged the last folder as one
      * above the last one, which is less strict. So it is judged here again, as the last one. */
     if (!rc && fstat(walk.fd, &st))
-        rc = remedy_set(err, path, "cannot look at it", errno);
+        rc = remedy_set(err, path, "cannot read its owner and mode", errno);
     if (!rc)
         rc = private_judge(walk.fd, path, &st, true, err);
     if (rc)
@@ -209,11 +212,11 @@ int private_entry(int folder, const char *path, const char *name, struct hvd_err
         return 0;
     snprintf(whole, sizeof(whole), "%s/%s", path, name);
     if (fd < 0 || fstat(fd, &st))
-        rc = remedy_set(err, whole, "cannot look at it", errno);
+        rc = remedy_set(err, whole, "cannot read its owner and mode", errno);
     else if (S_ISLNK(st.st_mode))
         rc = err_set(err, HVD_E_DENIED,
-                     "%s: a symbolic link (owner %u); move the file itself there, or remove the "
-                     "link",
+                     "%s: this name is a symbolic link (owner %u); move the file itself there, or "
+                     "remove the link",
                      whole, (unsigned)st.st_uid);
     else if (st.st_uid != geteuid() || (st.st_mode & OTHERS))
         rc = private_refuse(fd, whole, &st, err);
@@ -286,8 +289,11 @@ int private_open(int folder, const char *path, const char *name, int flags, int 
     else if (st.st_uid != geteuid())
         rc = private_refuse(fd, whole, &st, err);
     else if (st.st_nlink > 1)
-        rc = err_set(err, HVD_E_DENIED, "%s: the file has another name as well; remove this one",
-                     whole);
+        rc =
+            err_set(err, HVD_E_DENIED,
+                    "%s: the file has another name as well (a hard link), under which another user "
+                    "could change it; remove this name",
+                    whole);
     if (rc && fd >= 0)
         close(fd);
     if (!rc)

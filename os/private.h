@@ -1,8 +1,9 @@
 /*
  * private.h: folders and files that no other user can have made, changed or exchanged.
  *
- * The files of a state directory are believed: the key there opens the driver, the command there is
- * run. So nothing in that folder is read before private_folder has said that the folder is safe.
+ * A driver trusts the files of its state directory: the driver runs the command that is written
+ * there, and accepts each peer that has the key which is written there. So nothing in that folder
+ * is read before private_folder has said that the folder is safe.
  *
  * A folder is safe if
  *   - it belongs to this user, and neither its group nor others may write to it;

@@ -61,7 +61,7 @@ NORETURN static void child_give_up(const struct plan *plan, enum stage stage, in
 }
 
 /* Removes const: execve does not change the texts, although its type allows it. */
-static char *const *unconst(const char *const *texts)
+static char *const *process_unconst(const char *const *texts)
 {
     return (char *const *)(uintptr_t)texts;
 }
@@ -72,7 +72,7 @@ static void child_try(const struct plan *plan, const char *file, bool *denied)
 {
     int number;
 
-    (void)execve(file, unconst(plan->spec->argv), unconst(plan->envp));
+    (void)execve(file, process_unconst(plan->spec->argv), process_unconst(plan->envp));
     number = errno;
     if (number == EACCES)
         *denied = true;
@@ -190,11 +190,17 @@ static int process_failed(const char *name, int number, struct hvd_err *err)
     case EMFILE:
     case ENFILE:
         return err_set(err, HVD_E_LIMIT,
-                       "%s: too many open descriptors to start it; raise ulimit -n", name);
-    case ENOMEM:
-        return err_set(err, HVD_E_NOMEM, "%s: no memory to start it; free memory on this host",
+                       "%s: too many open descriptors to start this program; raise the limit of "
+                       "open files (ulimit -n)",
                        name);
-    default: return err_set(err, HVD_E_IO, "%s: cannot be started: %s", name, strerror(number));
+    case ENOMEM:
+        return err_set(err, HVD_E_NOMEM,
+                       "%s: no memory to start this program; free memory on this host", name);
+    default:
+        return err_set(
+            err, HVD_E_IO,
+            "%s: cannot be started: %s; check that this path exists and is executable on this host",
+            name, strerror(number));
     }
 }
 
@@ -221,8 +227,8 @@ int process_start(const struct process_spec *spec, pid_t *ret_pid, int *ret_repo
             }
         plan.candidate = mem_alloc(strlen(plan.path) + strlen(name) + 2);
         if (!plan.candidate)
-            return err_set(err, HVD_E_NOMEM, "%s: no memory to start it; free memory on this host",
-                           name);
+            return err_set(err, HVD_E_NOMEM,
+                           "%s: no memory to start this program; free memory on this host", name);
     }
     if (pipe2(fds, O_CLOEXEC)) {
         number = errno;
@@ -257,15 +263,15 @@ static int process_no_program(const struct report *report, struct hvd_err *err)
 
     if (report->stage == STAGE_INTERPRETER)
         return err_set(err, HVD_E_NOTFOUND,
-                       "%s: the interpreter or loader that runs it is missing; see its first line "
-                       "(#!), and that it "
-                       "is made for this machine",
+                       "%s: the interpreter or loader of this program is missing; check the first "
+                       "line (#!) of the file, and that the file is made for this machine",
                        name);
     switch (report->number) {
     case ENOENT:
         if (report->searched)
             return err_set(err, HVD_E_NOTFOUND,
-                           "%s: in no folder of the PATH; install it on this host or give its path",
+                           "%s: no folder of the PATH has this program; install the program on "
+                           "this host, or give its path",
                            name);
         return err_set(err, HVD_E_NOTFOUND, "%s: no such program; check the path on this host",
                        name);
@@ -276,13 +282,16 @@ static int process_no_program(const struct report *report, struct hvd_err *err)
                        "that is not mounted noexec",
                        name);
     case ENOEXEC:
-        return err_set(err, HVD_E_DENIED,
-                       "%s: neither a program for this machine nor a script that begins with #!; "
-                       "put #!/bin/sh on its first line",
-                       name);
+        return err_set(
+            err, HVD_E_DENIED,
+            "%s: the file is neither a program for this machine nor a script that begins with #!; "
+            "put #!/bin/sh on the first line",
+            name);
     case E2BIG:
-        return err_set(err, HVD_E_LIMIT,
-                       "%s: its arguments and environment are too long; shorten them", name);
+        return err_set(
+            err, HVD_E_LIMIT,
+            "%s: the arguments and the environment of this program are too long; shorten them",
+            name);
     default: return process_failed(name, report->number, err);
     }
 }
@@ -298,8 +307,8 @@ int process_report(int report_fd, struct hvd_err *err)
         return 0;
     if (got != sizeof(report))
         return err_set(err, HVD_E_IO,
-                       "a process was started, but has reported nothing; check the memory and the "
-                       "limits of this host");
+                       "a process was started, but has not reported whether its program runs; "
+                       "check the memory and the limits of this host");
     report.name[sizeof(report.name) - 1] = '\0';
     if (report.stage == STAGE_SETUP)
         return process_failed(report.name, report.number, err);
@@ -307,14 +316,15 @@ int process_report(int report_fd, struct hvd_err *err)
         return process_no_program(&report, err);
     if (report.number == ENOENT || report.number == ENOTDIR)
         return err_set(err, HVD_E_NOTFOUND,
-                       "%s: cannot work in this folder: %s; create it on this host", report.name,
-                       strerror(report.number));
+                       "%s: no program can work in this folder: %s; create the folder on this host",
+                       report.name, strerror(report.number));
     if (report.number == EACCES)
         return err_set(err, HVD_E_DENIED,
-                       "%s: cannot work in this folder: %s; let this user enter it", report.name,
-                       strerror(report.number));
-    return err_set(err, HVD_E_IO, "%s: cannot work in this folder: %s; check its disk", report.name,
-                   strerror(report.number));
+                       "%s: no program can work in this folder: %s; let this user enter the folder",
+                       report.name, strerror(report.number));
+    return err_set(err, HVD_E_IO,
+                   "%s: no program can work in this folder: %s; check the disk of the folder",
+                   report.name, strerror(report.number));
 }
 
 /* Starts a program and waits until it runs. On failure the child is reaped here. */

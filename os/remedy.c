@@ -22,9 +22,12 @@ int remedy_set(struct hvd_err *err, const char *path, const char *what, int numb
         break;
     case EACCES:
     case EPERM:
-    case EROFS:
         code = HVD_E_DENIED;
         remedy = "make the file and its directory writable for this user";
+        break;
+    case EROFS:
+        code = HVD_E_DENIED;
+        remedy = "mount its file system writable, or give another directory";
         break;
     case ENOSPC:
     case EDQUOT:

@@ -1,5 +1,5 @@
 /*
- * secrets.h: a process that holds keys. Called first of all by the programs that do.
+ * secrets.h: protects a process that holds keys. Each program that holds keys calls this first.
  */
 #ifndef OS_SECRETS_H
 #define OS_SECRETS_H

@@ -7,27 +7,63 @@
 
 #include "base/log.h"
 #include "base/panic.h"
+#include "base/time.h"
 #include "os/clock.h"
+#include "os/log_time.h"
 
 #include <inttypes.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* The time that a line waits for a slow reader, in milliseconds; a lease is longer. */
 #define PATIENCE_MS 200
 
-#define ERASE_LINE  "\x1b[K" /* from the cursor to the end of the line */
+#define ERASE_LINE  "\x1b[K" /* erases from the cursor to the end of the line */
 
-static bool unstamped;
+#define RED         "\x1b[1;31m"
+#define YELLOW      "\x1b[33m"
+#define DIM         "\x1b[2m"
+#define PLAIN       "\x1b[0m"
+
+static struct stderr_log_style log_style = { .stamps = true, .colours = COLOURS_NEVER };
 static atomic_uint_fast64_t lost; /* lines that were left out since the last written line */
+
+/* Writes a line of base/log.h, "STAMP LEVEL PART: TEXT", in the style of the program. */
+static void stderr_log_show(const char *line, size_t length, bool terminal)
+{
+    bool colours =
+        log_style.colours == COLOURS_ALWAYS || (log_style.colours == COLOURS_AUTO && terminal);
+    const char *level = memchr(line, ' ', length);
+    const char *text = level ? memchr(level, ':', length - (size_t)(level - line)) : NULL;
+    char moment[TIME_STAMP_MAX], shown[LOG_LINE_MAX + TIME_STAMP_MAX + 32];
+    const char *colour;
+    int used = 0;
+
+    if (!level || !text) { /* no line of base/log.h */
+        panic_write(line, length);
+        return;
+    }
+    level++;
+    /* the level, by its first letter: error, warning, info or debug */
+    colour = !colours || *level == 'i' ? "" : *level == 'e' ? RED : *level == 'w' ? YELLOW : DIM;
+    if (log_style.stamps)
+        used = snprintf(shown, sizeof(shown), "%s%s%s ", colours ? DIM : "",
+                        log_time_text(clock_wall_us(), moment), colours ? PLAIN : "");
+    used += snprintf(shown + used, sizeof(shown) - (size_t)used, "%s%.*s%s%.*s", colour,
+                     (int)(text - level), level, *colour ? PLAIN : "",
+                     (int)(length - (size_t)(text - line)), text);
+    /* written unbuffered as whole lines, so that lines of threads and children do not mix */
+    panic_write(shown, (size_t)used);
+}
 
 /* The sink of base/log.h: writes one line to standard error, or counts the line as lost. */
 static void stderr_log_write(void *arg, const char *line, size_t length)
 {
-    const char *blank = unstamped ? memchr(line, ' ', length) : NULL;
+    bool terminal = isatty(STDERR_FILENO);
     struct pollfd out = { .fd = STDERR_FILENO, .events = POLLOUT };
     uint64_t lines;
     char text[80];
@@ -45,16 +81,11 @@ static void stderr_log_write(void *arg, const char *line, size_t length)
                                            "(%" PRIu64 " lines of the log are missing here: the "
                                            "reader was too slow)\n",
                                            lines));
-    if (blank) {
-        length -= (size_t)(blank + 1 - line);
-        line = blank + 1;
-    }
     /* A progress bar of a worker ends with a carriage return: its rest must not stand behind this
      * line. */
-    if (isatty(STDERR_FILENO))
+    if (terminal)
         panic_write(ERASE_LINE, strlen(ERASE_LINE));
-    /* written unbuffered as whole lines, so that lines of threads and children do not mix */
-    panic_write(line, length);
+    stderr_log_show(line, length, terminal);
 }
 
 void stderr_log_open(void)
@@ -64,7 +95,12 @@ void stderr_log_open(void)
     log_open(&sink);
 }
 
-void stderr_log_stamp(bool wanted)
+void stderr_log_set(const struct stderr_log_style *style)
 {
-    unstamped = !wanted;
+    const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    log_style = *style;
+    if (style->colours == COLOURS_AUTO &&
+        ((none && *none) || !term || !*term || !strcmp(term, "dumb")))
+        log_style.colours = COLOURS_NEVER;
 }

@@ -9,7 +9,17 @@
 
 void stderr_log_open(void);
 
-/* true (the default): each line begins with the time. Called before other threads start. */
-void stderr_log_stamp(bool wanted);
+/* COLOURS_AUTO: while standard error is a terminal, unless NO_COLOR is set or TERM is "dumb" or
+ * not set. */
+enum stderr_colours { COLOURS_AUTO, COLOURS_ALWAYS, COLOURS_NEVER };
+
+/* How lines look. */
+struct stderr_log_style {
+    bool stamps; /* each line begins with the time, as os/log_time.h writes it */
+    enum stderr_colours colours;
+};
+
+/* Called before other threads start. Until then lines have the time, and no colours. */
+void stderr_log_set(const struct stderr_log_style *style);
 
 #endif

@@ -6,10 +6,17 @@
 #include "os/thread.h"
 
 #include "base/err.h"
+#include "base/panic.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
+
+static atomic_bool thread_was_abandoned;
 
 /* Starts a thread that runs run(arg) with all signals blocked: they are blocked while the thread is
  * created, because a new thread inherits the signal mask of its creator. `stack_bytes` 0: the usual
@@ -33,8 +40,38 @@ int thread_start(pthread_t *ret_thread, size_t stack_bytes, thread_fn *run, void
     return number ? HVD_E_LIMIT : 0;
 }
 
-/* Makes a condition whose time limits follow the monotonic clock, which jumps of the wall clock do
- * not change. */
+void thread_join(pthread_t thread)
+{
+    int number = pthread_join(thread, NULL);
+
+    ASSERT(number == 0);
+}
+
+void thread_abandon(pthread_t thread)
+{
+    atomic_store(&thread_was_abandoned, true);
+    (void)pthread_detach(thread);
+}
+
+void thread_end_process(int status)
+{
+    if (!atomic_load(&thread_was_abandoned))
+        exit(status);
+    (void)fflush(stdout);
+    _exit(status);
+}
+
+/* A signal that comes meanwhile does not shorten the pause. */
+void thread_pause(int64_t us)
+{
+    struct timespec left = { us / 1000000, us % 1000000 * 1000 };
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
+        ;
+}
+
+/* Makes a condition variable whose timeouts count on the monotonic clock, so a jump of the wall
+ * clock changes none of them. */
 int thread_cond_init(pthread_cond_t *cond)
 {
     pthread_condattr_t attr;

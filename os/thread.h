@@ -21,6 +21,20 @@ typedef void *thread_fn(void *arg);
  * (ulimit -u). */
 int thread_start(pthread_t *ret_thread, size_t stack_bytes, thread_fn *run, void *arg) MUST_CHECK;
 
+/* Waits until the thread has ended. */
+void thread_join(pthread_t thread);
+
+/* Gives up a thread that hangs. The thread is not joined, and the process ends by
+ * thread_end_process. */
+void thread_abandon(pthread_t thread);
+
+/* Ends the process, for main() of a program and for a forked child. If a thread was given up, no
+ * exit handler runs, because the thread may still use memory that a handler frees (OpenSSL has such
+ * a handler). */
+NORETURN void thread_end_process(int status);
+
+void thread_pause(int64_t us); /* the calling thread does nothing for `us` microseconds */
+
 int thread_cond_init(pthread_cond_t *cond) MUST_CHECK; /* HVD_E_NOMEM */
 
 /* Waits until cond is signalled or until deadline_us (on the clock of clock_now_us); true:

@@ -12,7 +12,7 @@
 /* The protocol's version. A peer with another major number is refused; a new minor number only adds
  * messages and fields. */
 #define PROTO_MAJOR 1
-#define PROTO_MINOR 2
+#define PROTO_MINOR 4
 
 /* One direction of one kind of connection. */
 enum link {

@@ -40,8 +40,8 @@ static int check_span(int64_t value_us, const char *name, struct hvd_err *err)
 }
 
 /* Checks that a field is not too large. `unit`: "entries" or "bytes". */
-static int check_size(size_t has, size_t max, const char *unit, const char *name,
-                      struct hvd_err *err)
+static int codec_check_size(size_t has, size_t max, const char *unit, const char *name,
+                            struct hvd_err *err)
 {
     if (has <= max)
         return 0;
@@ -59,9 +59,9 @@ static int check_text(const char *text, bool clean, size_t max, const char *name
     if (!text)
         return err_set(err, HVD_E_INVAL, "%s is NULL", name);
     if (clean && strlen(text) <= max && !text_is_clean(text, strlen(text)))
-        return err_set(err, HVD_E_PROTO, "%s: %s is not clean UTF-8", name,
-                       text_quote(text, strlen(text), quoted));
-    return check_size(strlen(text), max, "bytes", name, err);
+        return err_set(err, HVD_E_PROTO, "%s: the text %s has control characters or is not UTF-8",
+                       name, text_quote(text, strlen(text), quoted));
+    return codec_check_size(strlen(text), max, "bytes", name, err);
 }
 
 #define CHECK_FIELD(kind, name, a, b) CHECK_##kind(name, a, b)
@@ -80,10 +80,10 @@ static int check_text(const char *text, bool clean, size_t max, const char *name
         rc = check_text(from->name, false, (a), #name, err);
 #define CHECK_BYTES(name, a, b) \
     if (!rc)                    \
-        rc = check_size(from->name.length, (a), "bytes", #name, err);
+        rc = codec_check_size(from->name.length, (a), "bytes", #name, err);
 #define CHECK_IDS(name, a, b) \
     if (!rc)                  \
-        rc = check_size(from->name.count, (a), "entries", #name, err);
+        rc = codec_check_size(from->name.count, (a), "entries", #name, err);
 #define CHECK_TEXTS(name, a, b)                          \
     CHECK_IDS(name, a, b)                                \
     for (size_t i = 0; !rc && i < from->name.count; i++) \
@@ -139,7 +139,7 @@ static int check_text(const char *text, bool clean, size_t max, const char *name
     }
 
 /* Removes const: protobuf-c's structs are not const, but packing does not write through them. */
-static char *unconst(const void *pointer)
+static char *codec_unconst(const void *pointer)
 {
     return (char *)(uintptr_t)pointer;
 }
@@ -148,16 +148,16 @@ static char *unconst(const void *pointer)
 #define TO_NUM(name, a, b)         to->name = from->name;
 #define TO_SIGNED(name, a, b)      to->name = from->name;
 #define TO_SPAN(name, a, b)        to->name = from->name;
-#define TO_TEXT(name, a, b)        to->name = unconst(from->name);
-#define TO_RAW(name, a, b)         to->name = unconst(from->name);
-#define TO_BYTES(name, a, b)                           \
-    to->name.data = (uint8_t *)unconst(from->name.at); \
+#define TO_TEXT(name, a, b)        to->name = codec_unconst(from->name);
+#define TO_RAW(name, a, b)         to->name = codec_unconst(from->name);
+#define TO_BYTES(name, a, b)                                 \
+    to->name.data = (uint8_t *)codec_unconst(from->name.at); \
     to->name.len = from->name.length;
-#define TO_IDS(name, a, b)                                    \
-    to->name = (uint64_t *)(void *)unconst(from->name.items); \
+#define TO_IDS(name, a, b)                                          \
+    to->name = (uint64_t *)(void *)codec_unconst(from->name.items); \
     to->n_##name = from->name.count;
-#define TO_TEXTS(name, a, b)                               \
-    to->name = (char **)(void *)unconst(from->name.items); \
+#define TO_TEXTS(name, a, b)                                     \
+    to->name = (char **)(void *)codec_unconst(from->name.items); \
     to->n_##name = from->name.count;
 #define TO_LIST(name, a, part)                                                      \
     to->name = arena_alloc_array(arena, from->name.count, sizeof(void *));          \
@@ -323,20 +323,34 @@ static int encode(const struct msg *msg, struct msg_bytes left_out, struct buf *
     arena_init(&arena, LIMIT_DECODE_BYTES_MAX);
     pb = arena_alloc(&arena, binding->descriptor->sizeof_message);
     if (!pb || binding->to_pb(msg, pb, &arena)) {
-        rc = err_set(err, arena.full ? HVD_E_LIMIT : HVD_E_NOMEM, "%s: no memory to encode it",
-                     kind->name);
+        rc = arena.full
+                 ? err_set(err, HVD_E_LIMIT,
+                           "%s: the message needs more than %d bytes of memory; shorten its lists",
+                           kind->name, LIMIT_DECODE_BYTES_MAX)
+                 : err_set(err, HVD_E_NOMEM,
+                           "%s: no memory to encode the message; free memory on this host",
+                           kind->name);
         goto out;
     }
     length = protobuf_c_message_get_packed_size(pb);
     if (length > kind->body_max) {
-        rc = err_set(err, HVD_E_LIMIT, "%s: %zu bytes, at most %u are allowed", kind->name, length,
-                     kind->body_max);
+        rc = err_set(err, HVD_E_LIMIT,
+                     "%s: the message has %zu bytes, and at most %u are allowed; shorten its texts "
+                     "and lists",
+                     kind->name, length, kind->body_max);
         goto out;
     }
     framed = FRAME_HEADER_BYTES + length - left_out.length;
     rc = buf_reserve(out, framed);
     if (rc) {
-        err_set(err, rc, "%s: no room for %zu bytes: %s", kind->name, length, err_text(rc));
+        if (rc == HVD_E_LIMIT)
+            err_set(err, rc,
+                    "%s: the message of %zu bytes does not fit into a buffer of %zu bytes; "
+                    "shorten its texts and lists",
+                    kind->name, length, out->max);
+        else
+            err_set(err, rc, "%s: no memory for a message of %zu bytes; free memory on this host",
+                    kind->name, length);
         goto out;
     }
     at = (uint8_t *)out->data + out->length;
@@ -397,9 +411,13 @@ int msg_decode(const struct frame *frame, struct msg *ret_msg, struct hvd_err *e
     if (pb && !binding->from_pb(pb, &msg))
         rc = check_msg(&msg, binding, err);
     else if (msg.memory.starved)
-        rc = err_set(err, HVD_E_NOMEM, "%s: no memory to decode it", msg_kind(frame->type)->name);
+        rc = err_set(err, HVD_E_NOMEM,
+                     "%s: no memory to decode this message; free memory on this host",
+                     msg_kind(frame->type)->name);
     else if (msg.memory.full)
-        rc = err_set(err, HVD_E_LIMIT, "%s: decoding needs more than %zu bytes of memory",
+        rc = err_set(err, HVD_E_LIMIT,
+                     "%s: decoding needs more than %zu bytes of memory; install the same version "
+                     "of hvd-elastic on both sides",
                      msg_kind(frame->type)->name, msg.memory.cap);
     else
         rc = err_set(err, HVD_E_PROTO,

@@ -15,7 +15,7 @@ static const void *copy_block(const void *from, size_t count, size_t size, struc
     return to;
 }
 
-static const char *copy_text(const char *from, struct arena *arena)
+static const char *msg_copy_text(const char *from, struct arena *arena)
 {
     return from ? copy_block(from, strlen(from) + 1, 1, arena) : "";
 }
@@ -25,9 +25,9 @@ static const char *copy_text(const char *from, struct arena *arena)
 #define COPY_NUM(name, a, b)
 #define COPY_SIGNED(name, a, b)
 #define COPY_SPAN(name, a, b)
-#define COPY_TEXT(name, a, b)              \
-    to->name = copy_text(to->name, arena); \
-    if (!to->name)                         \
+#define COPY_TEXT(name, a, b)                  \
+    to->name = msg_copy_text(to->name, arena); \
+    if (!to->name)                             \
         return HVD_E_NOMEM;
 #define COPY_RAW(name, a, b) COPY_TEXT(name, a, b)
 #define COPY_BYTES(name, a, b)                                        \
@@ -44,7 +44,7 @@ static const char *copy_text(const char *from, struct arena *arena)
         if (!items)                                                                    \
             return HVD_E_NOMEM;                                                        \
         for (size_t i = 0; i < to->name.count; i++) {                                  \
-            items[i] = copy_text(to->name.items[i], arena);                            \
+            items[i] = msg_copy_text(to->name.items[i], arena);                        \
             if (!items[i])                                                             \
                 return HVD_E_NOMEM;                                                    \
         }                                                                              \

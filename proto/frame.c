@@ -66,10 +66,10 @@ static int judge_header(const struct frame_reader *reader, struct hvd_err *err)
     char quoted[TEXT_QUOTE_MAX];
 
     if (memcmp(header, magic, sizeof(magic)) != 0)
-        return err_set(
-            err, HVD_E_PROTO,
-            "%s: these bytes are no frame of hvd-elastic; check that the port is the right one",
-            text_quote((const char *)header, FRAME_HEADER_BYTES, quoted));
+        return err_set(err, HVD_E_PROTO,
+                       "%s: these bytes are no frame of hvd-elastic; check that the address and "
+                       "port are those of hvd-elastic",
+                       text_quote((const char *)header, FRAME_HEADER_BYTES, quoted));
     if (header[4] != PROTO_MAJOR)
         return err_set(err, HVD_E_VERSION,
                        "the other side speaks protocol %u, and this program speaks protocol %u; "
@@ -176,8 +176,9 @@ bool frame_reader_is_whole(const struct frame_reader *reader)
     return is_in_body(reader) && reader->body.length == reader->body_length;
 }
 
-/* Gives memory for the next bytes of the body, so that the caller reads them from the socket
- * without a copy. NULL: no body is being read, or memory is out. */
+/* Gives memory for the next bytes of the body, at most `most`, so that the caller reads them from
+ * the socket without a copy. *ret_room: how many bytes the memory has. NULL: no body is being read,
+ * or no memory is left. */
 uint8_t *frame_body_room(struct frame_reader *reader, size_t most, size_t *ret_room)
 {
     size_t left = is_in_body(reader) ? reader->body_length - reader->body.length : 0;

@@ -46,6 +46,17 @@ enum msg_cause { CAUSE_FIRST, CAUSE_SWITCH, CAUSE_RECOVERY, CAUSE_COUNT };
 /* A state entry is equal on all ranks after a step, or belongs to its slot. */
 enum msg_entry_kind { ENTRY_REPLICATED, ENTRY_PER_RANK, ENTRY_KIND_COUNT };
 
+/* The calls that a STORE can make (value_table.h). */
+enum msg_store_op {
+    STORE_SET,
+    STORE_GET,
+    STORE_WAIT, /* as STORE_GET, but the answer waits until the key has a value */
+    STORE_ADD,
+    STORE_COMPARE_SET,
+    STORE_DELETE,
+    STORE_OP_COUNT
+};
+
 struct msg_texts {
     const char *const *items;
     size_t count;

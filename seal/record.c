@@ -1,6 +1,7 @@
 /*
- * record.c: seals and opens records by OpenSSL's AES-256-GCM. Called by collectives/link. A
- * direction has one context, whose key stays; each use gets a nonce of its own.
+ * record.c: seals and opens records (record.h) by OpenSSL's AES-256-GCM: encrypts and decrypts
+ * them, or makes and verifies their tags alone. Called by collectives/link. A direction has one
+ * context, whose key stays until `rekey` records have used it; each tag gets a nonce of its own.
  *
  * Invariant: under one key no nonce is used twice. The nonce is the stream's base nonce with the
  * number of the tag: record n has the tags 2n (head) and 2n + 1 (data).

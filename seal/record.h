@@ -1,7 +1,8 @@
 /*
- * record.h: a stream of bytes as sealed records. Each record is numbered, and the number is not
- * sent: a record that was changed, dropped, repeated, moved, or made by another sender does not
- * open.
+ * record.h: a stream of bytes as sealed records. To seal a record means to give it its tags, and to
+ * encrypt its data if the mode is ENCRYPTED; to open it means to verify the tags, and to decrypt
+ * the data. Each record is numbered, and the number is not sent: a record that was changed,
+ * dropped, repeated, moved, or made by another sender does not open.
  *
  *     head (length, its tag)   data, its tag            a record without data is its head alone
  *
@@ -20,14 +21,14 @@ enum seal_mode { SEAL_PLAIN, SEAL_AUTHENTICATED, SEAL_ENCRYPTED, SEAL_MODE_COUNT
 #define RECORD_DATA_BYTES ((size_t)64 * 1024) /* the most data of one record */
 #define RECORD_MAX        (RECORD_HEAD_BYTES + RECORD_DATA_BYTES + RECORD_TAG_BYTES)
 
-/* The key is replaced after so many records: 2^34 blocks of AES, the bound that TLS 1.3 sets. */
+/* The key is replaced after this many records: 2^34 blocks of AES, the bound that TLS 1.3 sets. */
 #define RECORD_REKEY ((uint64_t)1 << 22)
 
 /* One direction of a connection. A stream that has failed once must not be used again. */
 struct record_stream;
 
-/* mode: AUTHENTICATED or ENCRYPTED. seals: true for the sender, false for the receiver, which opens
- * records. rekey: RECORD_REKEY; tests pass less. HVD_E_NOMEM. */
+/* mode: AUTHENTICATED or ENCRYPTED. seals: true for the sender, which seals records; false for the
+ * receiver, which opens records. rekey: RECORD_REKEY; tests pass less. HVD_E_NOMEM. */
 int record_stream_create(const uint8_t key[SEAL_KEY_BYTES], enum seal_mode mode, bool seals,
                          uint64_t rekey, struct record_stream **ret_stream) MUST_CHECK;
 void record_stream_free(struct record_stream *stream);             /* NULL is allowed */

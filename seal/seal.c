@@ -60,8 +60,10 @@ static void seal_leave(void)
     pthread_rwlock_unlock(&seal.lock);
 }
 
-/* Checks once, before keys are used, that OpenSSL can do what is needed. */
-int seal_begin(struct hvd_err *err)
+/* Fetches each algorithm that the library uses, so that OpenSSL loads it now, and a configuration
+ * of OpenSSL without one of the algorithms is reported before the first key is used. The fetched
+ * objects are freed at once: each use of a key fetches its own. */
+int seal_check_openssl(struct hvd_err *err)
 {
     EVP_CIPHER *cipher;
     EVP_KDF *kdf;
@@ -71,7 +73,7 @@ int seal_begin(struct hvd_err *err)
 
     if (!seal_enter())
         return err_set(err, HVD_E_STATE,
-                       "the process exits; do not start anything in its handlers");
+                       "the process exits; do not call hvd-elastic in its exit handlers");
     kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
     mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
     md = EVP_MD_fetch(NULL, "SHA256", NULL);
@@ -85,8 +87,8 @@ int seal_begin(struct hvd_err *err)
     if (all)
         return 0;
     return err_set(err, HVD_E_UNSUPPORTED,
-                   "OpenSSL offers no HKDF, HMAC, SHA256 or AES-256-GCM; let its configuration "
-                   "(OPENSSL_CONF) load the default provider");
+                   "OpenSSL offers no HKDF, HMAC, SHA256 or AES-256-GCM; let the configuration of "
+                   "OpenSSL (OPENSSL_CONF) load the default provider");
 }
 
 int seal_random(void *bytes, size_t length)

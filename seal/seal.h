@@ -13,9 +13,10 @@
 #define SEAL_NONCE_BYTES 16 /* random bytes that are used once; not secret */
 #define SEAL_PROOF_BYTES 32
 
-/* Loads the algorithms, which takes about a millisecond once in a process; later calls are quick.
- * HVD_E_UNSUPPORTED: OpenSSL lacks them, and the err says so. */
-int seal_begin(struct hvd_err *err) MUST_CHECK;
+/* Checks that OpenSSL has the algorithms, and loads them, which takes about a millisecond once in a
+ * process; later calls are quick. HVD_E_UNSUPPORTED: OpenSSL lacks one of them, and the err says
+ * what to do. */
+int seal_check_openssl(struct hvd_err *err) MUST_CHECK;
 
 /* Fills the bytes from the kernel's random source. HVD_E_IO. */
 int seal_random(void *bytes, size_t length) MUST_CHECK;

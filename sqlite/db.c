@@ -37,7 +37,8 @@ struct db {
 
 const struct db_options db_options_usual = { .busy_ms = 250 };
 
-/* Returns the error code for a result of SQLite; the low byte is the kind, the rest says more. */
+/* Returns the error code of this project for a result code of SQLite. The low byte of a result code
+ * is the kind of error; the other bytes only add details. */
 int db_code(int sqlite_code, int system_errno)
 {
     if (sqlite_code == SQLITE_IOERR_NOMEM)
@@ -95,7 +96,9 @@ static int db_fail(const struct db *db, int sqlite_code, struct hvd_err *err)
     case HVD_E_DENIED: remedy = "; make the file and its directory writable for this user"; break;
     case HVD_E_CORRUPT: remedy = "; " REMEDY_DAMAGED; break;
     case HVD_E_IO: remedy = "; check the disk"; break;
-    default: break;
+    case HVD_E_NOMEM: remedy = "; free memory on this host"; break;
+    case HVD_E_LIMIT: remedy = "; SQLite cannot store so large a value"; break;
+    default: remedy = "; this is a bug of hvd-elastic, please report it"; break;
     }
     return err_set(err, code, "%s %s: %s%s%s%s", db->schema->what, db_name(db),
                    noted ? sqlite3_errmsg(db->raw) : sqlite3_errstr(sqlite_code),
@@ -200,8 +203,8 @@ int db_column_int(struct db_stmt *stmt, int column, int64_t *ret_value, struct h
     return 0;
 }
 
-/* Gives a text of the present row; it is borrowed until the next step. A value of another type is
- * an error. */
+/* Reads a text of the present row. The text is borrowed until the next step. A value of another
+ * type is an error. */
 int db_column_text(struct db_stmt *stmt, int column, struct span *ret_text, struct hvd_err *err)
 {
     const unsigned char *text;
@@ -209,7 +212,7 @@ int db_column_text(struct db_stmt *stmt, int column, struct span *ret_text, stru
     if (sqlite3_column_type(stmt->raw, column) != SQLITE_TEXT)
         return stmt_wrong_type(stmt, column, err);
     text = sqlite3_column_text(stmt->raw, column);
-    if (!text) /* for a column of type text, NULL means that memory is out */
+    if (!text) /* for a column of type text, NULL means that no memory is left */
         return db_fail(stmt->db, SQLITE_NOMEM, err);
     *ret_text =
         (struct span){ (const char *)text, (size_t)sqlite3_column_bytes(stmt->raw, column) };
@@ -223,8 +226,8 @@ static int db_exec(struct db *db, const char *sql, struct hvd_err *err)
     return rc ? db_fail(db, rc, err) : 0;
 }
 
-/* IMMEDIATE takes the write lock at once: a later statement cannot fail for the lock of another
- * process. */
+/* IMMEDIATE takes the write lock at once, so no later statement of the transaction can fail because
+ * another process has that lock. */
 int db_begin(struct db *db, struct hvd_err *err)
 {
     return db_exec(db, "BEGIN IMMEDIATE", err);
@@ -274,9 +277,10 @@ static int db_demand(struct db *db, const char *pragma, const char *wanted, stru
 
     if (rc || !strcmp(answer, wanted))
         return rc;
-    return err_set(err, HVD_E_UNSUPPORTED,
-                   "%s %s: \"%s\" answers \"%s\", not \"%s\"; put the file on a local file system",
-                   db->schema->what, db_name(db), pragma, answer, wanted);
+    return err_set(
+        err, HVD_E_UNSUPPORTED,
+        "%s %s: SQLite answers \"%s\" with \"%s\", not \"%s\"; put the file on a local file system",
+        db->schema->what, db_name(db), pragma, answer, wanted);
 }
 
 /* Reads the number of migration steps that were applied to the file. */
@@ -349,11 +353,11 @@ static int db_identify(struct db *db, struct hvd_err *err)
     if (memcmp(header, HEADER_MAGIC, sizeof(HEADER_MAGIC)) != 0 || memcmp(id, "hvd", 3) != 0)
         return err_set(
             err, HVD_E_INVAL,
-            "%s %s: not a file of hvd-elastic; give another path, or move the file aside",
+            "%s %s: this is not a file of hvd-elastic; give another path, or move the file aside",
             schema->what, db_name(db));
     if (id[3] != (unsigned char)schema->kind)
         return err_set(err, HVD_E_INVAL,
-                       "%s %s: a file of hvd-elastic, but not a %s; give another path",
+                       "%s %s: this is a file of hvd-elastic, but not a %s; give another path",
                        schema->what, db_name(db), schema->what);
     return 0;
 }
@@ -382,7 +386,7 @@ static int db_open_raw(struct db *db, struct hvd_err *err)
     return 0;
 }
 
-/* Makes a database that is not open yet; NULL: memory is out. The path is copied behind the
+/* Makes a database that is not open yet; NULL: no memory is left. The path is copied behind the
  * struct. */
 static struct db *db_alloc(const char *path, const struct db_schema *schema,
                            const struct db_options *options)
@@ -413,9 +417,10 @@ void db_close(struct db *db)
     mem_free(db);
 }
 
-/* Makes a whole database under a temporary name, then gives it its real name (newfile.h). Until
- * then its journal may stay in memory, because half of a file is never used. The switch to the
- * write-ahead log comes last, when nothing is left to write there. */
+/* Makes a whole database under a temporary name, then gives it its real name (newfile.h). Until the
+ * file has its real name, SQLite's rollback journal may stay in memory, because no process uses an
+ * unfinished file. The switch to the write-ahead log comes last, when nothing is left to write to
+ * the file. */
 static int db_create(const char *path, const struct db_schema *schema,
                      const struct db_options *options, struct hvd_err *err)
 {
@@ -429,7 +434,8 @@ static int db_create(const char *path, const struct db_schema *schema,
         db = db_alloc(newfile.temp, schema, options);
         rc = db ? 0 : HVD_E_NOMEM;
         if (rc)
-            err_set(err, rc, "%s %s: %s", schema->what, path, err_text(rc));
+            err_set(err, rc, "%s %s: no memory to create this file; free memory on this host",
+                    schema->what, path);
     }
     if (!rc)
         rc = db_open_raw(db, err);
@@ -477,7 +483,7 @@ static int db_open_existing(struct db *db, struct hvd_err *err)
                      "hvd-elastic, or move the file aside to start afresh",
                      db->schema->what, db_name(db), version, db->schema->step_count);
     if (!rc && version < 1)
-        rc = db_damaged(db, "the file has no version", err);
+        rc = db_damaged(db, "the file has no version number (PRAGMA user_version)", err);
     if (!rc)
         rc = db_ask(db, "PRAGMA quick_check(1)", answer, err);
     if (!rc && strcmp(answer, "ok") != 0) {
@@ -491,12 +497,12 @@ static int db_open_existing(struct db *db, struct hvd_err *err)
     if (!rc)
         rc = db_demand(db, "PRAGMA synchronous", SYNCHRONOUS_FULL, err);
     if (!rc && db->options.look)
-        return version < db->schema->step_count
-                   ? err_set(err, HVD_E_VERSION,
-                             "%s %s: written by an older hvd-elastic; the next driver brings the "
-                             "file to this version",
-                             db->schema->what, db_name(db))
-                   : 0;
+        return version < db->schema->step_count ? err_set(err, HVD_E_VERSION,
+                                                          "%s %s: an older hvd-elastic has written "
+                                                          "this file; the next driver brings the "
+                                                          "file to this version",
+                                                          db->schema->what, db_name(db))
+                                                : 0;
     if (!rc)
         rc = db_migrate(db, err);
     if (!rc)
@@ -527,8 +533,8 @@ int db_open(const char *path, const struct db_schema *schema, const struct db_op
     int rc = 0;
 
     if (path[0] == '\0' || strlen(path) > LIMIT_DB_PATH_BYTES)
-        return err_set(err, HVD_E_LIMIT, "%s %s: a path has 1 to %d bytes", schema->what,
-                       text_quote(path, strlen(path), quoted), LIMIT_DB_PATH_BYTES);
+        return err_set(err, HVD_E_LIMIT, "%s %s: a path has 1 to %d bytes; give another path",
+                       schema->what, text_quote(path, strlen(path), quoted), LIMIT_DB_PATH_BYTES);
     /* When stat fails for another reason than a missing file, newfile_begin says why the file
      * cannot be created, or finds that the file is there now. */
     missing = stat(path, &st) != 0;
@@ -549,7 +555,9 @@ int db_open(const char *path, const struct db_schema *schema, const struct db_op
         return rc;
     db = db_alloc(path, schema, options);
     if (!db)
-        return err_set(err, HVD_E_NOMEM, "%s %s: %s", schema->what, path, err_text(HVD_E_NOMEM));
+        return err_set(err, HVD_E_NOMEM,
+                       "%s %s: no memory to open this file; free memory on this host", schema->what,
+                       path);
     rc = db_open_existing(db, err);
     if (rc) {
         db_close(db);

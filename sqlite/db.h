@@ -104,7 +104,7 @@ int db_column_int(struct db_stmt *stmt, int column, int64_t *ret_value,
 int db_column_text(struct db_stmt *stmt, int column, struct span *ret_text,
                    struct hvd_err *err) MUST_CHECK;
 
-/* Returns the name of the column in the table; "?" when memory is out. */
+/* Returns the name of the column in the table; "?" when no memory is left. */
 const char *db_column_name(const struct db_stmt *stmt, int column);
 
 /* Reports a row that makes no sense. Returns HVD_E_CORRUPT; `what` stands in the text between the

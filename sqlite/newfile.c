@@ -74,8 +74,8 @@ int newfile_begin(struct newfile *newfile, const char *path, unsigned mode, int 
         if (!access(name, F_OK))
             return err_set(
                 err, HVD_E_CORRUPT,
-                "%s is there without its database; move it to the folder of the database, or "
-                "delete it to start afresh",
+                "%s is there without its database; move this file to the folder of the database, "
+                "or delete it to start afresh",
                 name);
     }
     /* The empty file is created with open, because the errno of open says more than SQLite does. */
@@ -103,7 +103,7 @@ int newfile_publish(struct newfile *newfile, struct hvd_err *err)
     if (number)
         return remedy_set(err, newfile->temp, "cannot write it to the disk", number);
     if (rename(newfile->temp, newfile->path))
-        return remedy_set(err, newfile->path, "cannot rename the new file to it", errno);
+        return remedy_set(err, newfile->path, "cannot give the new file this name", errno);
     if (fsync(newfile->dir_fd))
         return remedy_set(err, newfile->path, "cannot write the directory of the file to the disk",
                           errno);

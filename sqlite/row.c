@@ -10,8 +10,8 @@
 #define WHAT_MAX        384
 #define COLUMN_WHAT_MAX 192
 
-/* Notes what is wrong with the row. The first error counts: `rc` says it, and all later calls of
- * this file do nothing. */
+/* Sets the error "FILE: ROW: what; move the file aside", unless the row has an error already. After
+ * an error (`rc` is not 0) all functions of this file do nothing. */
 void row_damaged(struct row *row, const char *what)
 {
     char line[WHAT_MAX];
@@ -22,25 +22,30 @@ void row_damaged(struct row *row, const char *what)
     row->rc = db_damaged(row->stmt->db, line, row->err);
 }
 
-static void row_column_damaged(struct row *row, int column, const char *before, const char *after)
+/* Sets the error for a wrong value: "the VALUE in the column NAME IS WRONG". */
+static void row_column_damaged(struct row *row, int column, const char *value, const char *wrong)
 {
     char what[COLUMN_WHAT_MAX];
 
-    snprintf(what, sizeof(what), "%s %s %s", before, db_column_name(row->stmt, column), after);
+    snprintf(what, sizeof(what), "the %s in the column %s %s", value,
+             db_column_name(row->stmt, column), wrong);
     row_damaged(row, what);
 }
 
-/* Notes that a column could not be read: its value is not of the column's type, or memory is out.
- */
+/* Sets the error for a column that cannot be read: the value is not of the column's type, or no
+ * memory is left for the value. */
 static void row_column_failed(struct row *row, int column, int rc)
 {
     if (rc == HVD_E_CORRUPT)
-        row_column_damaged(row, column, "the value in the column", "is not of the column's type");
+        row_column_damaged(row, column, "value", "is not of the column's type");
     else
-        row->rc = err_set(row->err, rc, "%s: %s", row->name, err_text(rc));
+        row->rc =
+            err_set(row->err, rc,
+                    "%s: this row of the database cannot be read: %s; free memory on this host",
+                    row->name, err_text(rc));
 }
 
-/* Returns the number in the column. 0: the row has an error (`rc`), from now or from before. */
+/* Returns the number in the column; 0 also when the row has an error (`rc`). */
 int64_t row_int(struct row *row, int column, int64_t least, int64_t most)
 {
     int64_t value = 0;
@@ -52,7 +57,7 @@ int64_t row_int(struct row *row, int column, int64_t least, int64_t most)
     if (rc)
         row_column_failed(row, column, rc);
     else if (value < least || value > most)
-        row_column_damaged(row, column, "the number in the column", "is out of range");
+        row_column_damaged(row, column, "number", "is out of range");
     return row->rc ? 0 : value;
 }
 
@@ -69,10 +74,10 @@ struct span row_span(struct row *row, int column, size_t most)
     if (rc)
         row_column_failed(row, column, rc);
     else if (text.length > most)
-        row_column_damaged(row, column, "the text in the column", "is too long");
+        row_column_damaged(row, column, "text", "is too long");
     /* A NUL would end the text early where it is used as a C string. */
     else if (memchr(text.at, '\0', text.length))
-        row_column_damaged(row, column, "the text in the column", "holds a NUL");
+        row_column_damaged(row, column, "text", "holds a NUL byte");
     return row->rc ? (struct span){ "", 0 } : text;
 }
 

@@ -55,32 +55,34 @@ static int check_entry(const struct manifest *manifest, const char *name, uint64
 
     if (manifest->sealed)
         return err_set(err, HVD_E_STATE,
-                       "the state is in use and takes no more entries; add all entries before "
+                       "the state is in use, so no entry can be added; add all entries before "
                        "hvd_elastic_run");
     if (length == 0)
         return err_set(err, HVD_E_INVAL,
                        "an entry of the state has no name; give each entry a name");
     if (length > LIMIT_MANIFEST_NAME_BYTES)
         return err_set(err, HVD_E_INVAL,
-                       "entry %s: its name has %zu bytes, more than %d "
-                       "(LIMIT_MANIFEST_NAME_BYTES); shorten it",
+                       "entry %s: the name has %zu bytes, more than %d "
+                       "(LIMIT_MANIFEST_NAME_BYTES); shorten the name",
                        text_quote(name, length, quoted), length, LIMIT_MANIFEST_NAME_BYTES);
     if (!text_is_clean(name, length) || memchr(name, '\t', length) || memchr(name, '\n', length))
-        return err_set(err, HVD_E_INVAL,
-                       "%s: not a name; it must be UTF-8 without control characters",
-                       text_quote(name, length, quoted));
+        return err_set(
+            err, HVD_E_INVAL,
+            "entry %s: the name has control characters or is no UTF-8; give a name of plain text",
+            text_quote(name, length, quoted));
     if (kind >= ENTRY_KIND_COUNT)
         return err_set(err, HVD_E_INVAL,
                        "entry \"%s\" is of kind %" PRIu32
-                       ", which this version does not know; install one release on all hosts",
+                       ", which this version does not know; install the same release on all hosts",
                        name, kind);
     if (names_find(&manifest->names, name, length) != NAMES_NONE)
         return err_set(err, HVD_E_EXISTS,
                        "the state has an entry \"%s\" already; give each entry its own name", name);
     if (bytes > LIMIT_STATE_BYTES || padded_bytes(bytes, custom) > left)
         return err_set(err, HVD_E_LIMIT,
-                       "entry \"%s\" of %" PRIu64 " bytes makes the state larger than "
-                       "LIMIT_STATE_BYTES, %" PRIu64 "; split the state over more workers",
+                       "entry \"%s\" of %" PRIu64 " bytes makes the state larger than %" PRIu64
+                       " bytes (LIMIT_STATE_BYTES); register large entries per rank, so that each "
+                       "worker keeps only its part",
                        name, bytes, LIMIT_STATE_BYTES);
     return 0;
 }

@@ -24,7 +24,9 @@ static inline uint64_t manifest_round_up(uint64_t bytes, uint64_t multiple)
 
 struct manifest_entry {
     const char *name;
-    uint64_t bytes;  /* the size that the caller gave; for a custom entry its room */
+    /* the size that the program gave: of a custom entry the most bytes that its save callback may
+     * write */
+    uint64_t bytes;
     uint64_t offset; /* offset in a commit; valid after manifest_seal */
     uint32_t kind;   /* an enum msg_entry_kind */
     uint32_t type;   /* proto/entry_type.h; 0: bytes of no known type */

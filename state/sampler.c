@@ -3,8 +3,8 @@
  * shards and parts of ranks.
  *
  * Called by worker/sampler.c. Invariant: for one progress the parts of all ranks are together each
- * sample of the batch exactly once, with any size. An order that was dealt out once never
- * changes in a later release (tests/unit/test_sampler.c).
+ * sample of the batch exactly once, with any size. The order of an epoch never changes in a later
+ * release (tests/unit/test_sampler.c).
  */
 #include "state/sampler.h"
 
@@ -80,11 +80,11 @@ int sampler_init(struct sampler *sampler, uint64_t samples, size_t batch, hvd_ba
                  uint64_t seed, struct hvd_err *err)
 {
     if (samples == 0)
-        return err_set(err, HVD_E_INVAL, "samples is 0; a sampler needs one sample at least");
+        return err_set(err, HVD_E_INVAL, "samples is 0; give a data set of at least one sample");
     if (batch == 0)
-        return err_set(err, HVD_E_INVAL, "batch is 0; a step needs one sample at least");
+        return err_set(err, HVD_E_INVAL, "batch is 0; give a batch of at least one sample");
     if (mode != HVD_BATCH_GLOBAL && mode != HVD_BATCH_LOCAL)
-        return err_set(err, HVD_E_INVAL, "mode is %d; it is HVD_BATCH_GLOBAL or HVD_BATCH_LOCAL",
+        return err_set(err, HVD_E_INVAL, "mode is %d; give HVD_BATCH_GLOBAL or HVD_BATCH_LOCAL",
                        (int)mode);
     if (samples > LIMIT_SAMPLES)
         return err_set(err, HVD_E_LIMIT,

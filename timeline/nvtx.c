@@ -30,8 +30,8 @@ static struct {
     struct nvtx_place *tables[NVTX_MODULES][NVTX_CALLS_MAX + 1];
 } nvtx = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Called by the profiler's library: gives it the places of a module's calls, into which it writes
- * its own functions. Returns 1; 0: there is no such module. */
+/* Called by the profiler's library, to get the pointers to the functions of one module. The library
+ * writes its own functions to these pointers. Returns 1; 0: there is no such module. */
 static int nvtx_give_module(unsigned module, struct nvtx_place ***ret_places, unsigned *ret_count)
 {
     if (module >= NVTX_MODULES || !nvtx_counts[module])
@@ -51,7 +51,7 @@ static void nvtx_take_version(uint32_t version)
     (void)version;
 }
 
-/* Called by the profiler's library: gives it the table with this number (enum nvtx_export). NULL:
+/* Called by the profiler's library, to get the table with this number (enum nvtx_export). NULL:
  * there is no such table. */
 static const void *nvtx_export(uint32_t id)
 {
@@ -86,7 +86,7 @@ int nvtx_attach(bool *ret_attached, struct hvd_err *err)
             at = dlsym(library, NVTX_INIT);
             memcpy(&init, &at, sizeof(init));
             if (!init)
-                why = "it has no " NVTX_INIT;
+                why = "the library has no function " NVTX_INIT;
             else if (!init(nvtx_export))
                 why = "the library did not start";
         } else {
@@ -94,13 +94,13 @@ int nvtx_attach(bool *ret_attached, struct hvd_err *err)
                                 is this library */
             if (why && !strncmp(why, path, strlen(path)) && !strncmp(why + strlen(path), ": ", 2))
                 why += strlen(path) + 2;
-            why = why ? why : "it cannot be loaded";
+            why = why ? why : "the library cannot be loaded";
         }
         if (why)
-            rc =
-                err_set(&nvtx.why, HVD_E_UNSUPPORTED,
-                        NVTX_VARIABLE " names %s: %s; no ranges are shown; correct it, or unset it",
-                        quoted, why);
+            rc = err_set(&nvtx.why, HVD_E_UNSUPPORTED,
+                         NVTX_VARIABLE " names %s: %s; the profiler shows no ranges of "
+                                       "hvd-elastic; correct the variable, or unset it",
+                         quoted, why);
         /* A library that does not want to run, or lacks the function, is unloaded again. */
         if (why && library) {
             dlclose(library);

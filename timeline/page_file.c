@@ -191,7 +191,8 @@ static int open_once(const char *path, const struct page_file_first *first, int 
     if (fd < 0 && errno == ENOENT)
         return put_fresh(path, first, false /* no file to replace */, ret_fd, err);
     if (fd < 0 && errno == ELOOP)
-        return err_set(err, HVD_E_DENIED, "%s is a link; give the name of the file itself", path);
+        return err_set(err, HVD_E_DENIED, "%s is a symbolic link; give the name of the file itself",
+                       path);
     if (fd < 0)
         return fail_errno(err, path);
     if (fstat(fd, &status))
@@ -234,8 +235,8 @@ int page_file_open(struct page_file *file, const char *path, const struct page_f
     if (strlen(path) > LIMIT_PATH_BYTES)
         return err_set(
             err, HVD_E_LIMIT,
-            "%.40s...: the path is longer than LIMIT_PATH_BYTES (%d); choose a shorter path", path,
-            LIMIT_PATH_BYTES);
+            "%.40s...: the path is longer than %d bytes (LIMIT_PATH_BYTES); choose a shorter path",
+            path, LIMIT_PATH_BYTES);
     while ((rc = open_once(path, first, &fd, err)) == AGAIN && clock_now_us() < until_us)
         nanosleep(&pause, NULL);
     if (rc == AGAIN)

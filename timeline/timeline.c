@@ -304,7 +304,8 @@ int timeline_start(struct timeline *timeline, const struct timeline_file *file, 
 
     pthread_mutex_lock(&timeline->start_lock);
     if (timeline_is_on(timeline)) {
-        rc = err_set(err, HVD_E_STATE, "the timeline is written to %s already; stop it first",
+        rc = err_set(err, HVD_E_STATE,
+                     "the timeline is written to %s already; call hvd_timeline_stop first",
                      timeline->path);
         goto out;
     }
@@ -349,7 +350,8 @@ int timeline_stop(struct timeline *timeline, struct hvd_err *err)
 
     pthread_mutex_lock(&timeline->start_lock);
     if (!timeline_is_on(timeline)) {
-        rc = err_set(err, HVD_E_STATE, "no timeline is being written; start a timeline first");
+        rc = err_set(err, HVD_E_STATE,
+                     "no timeline is being written; call hvd_timeline_start first");
         goto out;
     }
     pthread_mutex_lock(&timeline->mutex);

@@ -48,8 +48,10 @@ struct timeline_event {
 };
 
 struct timeline_options {
-    uint64_t process; /* the worker's incarnation, which is never used again in the job */
-    bool ranges;      /* true: ranges are shown to a profiler, if one is running */
+    /* The worker's incarnation, which is never used again in the job; of a worker that is
+     * alone its pid. */
+    uint64_t process;
+    bool ranges; /* true: ranges are shown to a profiler, if one is running */
     /* Called when events can no longer be written, once for each timeline_start, on the thread that
      * tried to write; and when a profiler cannot be used. May be NULL. */
     void (*complain)(void *arg, const char *text);

@@ -27,9 +27,10 @@ void arrivals_release(struct arrivals *arrivals)
     arena_release(&arrivals->memory);
 }
 
-/* Finds the worker with this process number, or adds it; *ret_worker is its index. The keys of
- * `names` are the bytes of these numbers. */
-static int find_worker(struct arrivals *arrivals, uint64_t process, uint32_t *ret_worker)
+/* Finds the worker whose events have this "pid" in the timeline (see struct arrivals_event), or
+ * adds the worker; *ret_worker is its index in `workers`. The keys of `names` are the 8 bytes of
+ * this number. */
+static int arrivals_find_worker(struct arrivals *arrivals, uint64_t process, uint32_t *ret_worker)
 {
     uint32_t at = names_find(&arrivals->names, (const char *)&process, sizeof(process));
     uint64_t *key;
@@ -74,7 +75,7 @@ int arrivals_line(struct arrivals *arrivals, struct span line, struct hvd_err *e
         arrivals->job = event.began_us;
     } else if (span_is(event.phase, "M") && span_is(event.name, "process_name")) {
         name = arena_alloc(&arrivals->memory, event.text.length + 1);
-        rc = name ? find_worker(arrivals, event.process, &worker) : HVD_E_NOMEM;
+        rc = name ? arrivals_find_worker(arrivals, event.process, &worker) : HVD_E_NOMEM;
         /* A name with control characters is not used: it could disturb a terminal. */
         if (!rc && text_is_clean(event.text.at, event.text.length)) {
             /* an empty text may have a NULL address, which memcpy must not get */
@@ -96,7 +97,7 @@ int arrivals_line(struct arrivals *arrivals, struct span line, struct hvd_err *e
                                                    span_is(event.name, "barrier") ||
                                                    span_is(event.name, "allgather") };
 
-        rc = find_worker(arrivals, event.process, &call.worker);
+        rc = arrivals_find_worker(arrivals, event.process, &call.worker);
         if (!rc)
             rc = VEC_RESERVE(&arrivals->calls, 1, LIMIT_TIMELINE_CALLS);
         if (!rc)
@@ -104,8 +105,8 @@ int arrivals_line(struct arrivals *arrivals, struct span line, struct hvd_err *e
     }
     if (rc == HVD_E_LIMIT)
         return err_set(err, rc,
-                       "more than %d calls or %d workers (LIMIT_TIMELINE_CALLS, "
-                       "LIMIT_INCARNATIONS); turn the timeline on for fewer steps",
+                       "the timelines have more than %d collective calls, or more than %d workers; "
+                       "turn the timeline on for fewer steps",
                        LIMIT_TIMELINE_CALLS, LIMIT_INCARNATIONS);
     return rc ? err_set(err, HVD_E_NOMEM,
                         "no memory for the calls of the timelines; free memory on this host")

@@ -17,7 +17,9 @@
  * escapes. */
 struct arrivals_event {
     struct span phase, category, name;
-    uint64_t process, began_us, lasted_us;
+    /* "pid": the incarnation of the worker; of a worker that is alone its pid */
+    uint64_t process;
+    uint64_t began_us, lasted_us;
     /* the arguments of the event ("args") */
     struct span text; /* in an event that gives a name: that name */
     struct span ended;
@@ -30,7 +32,7 @@ int arrivals_read(struct span line, struct arrivals_event *ret_event,
                   struct hvd_err *err) MUST_CHECK;
 
 struct arrivals_worker {
-    uint64_t process;
+    uint64_t process;  /* the "pid" of the worker's events */
     const char *name;  /* the newest name of the worker */
     uint64_t last;     /* number of calls to which this worker came last */
     uint64_t alone_us; /* in those calls together: how long all others waited for this worker */

@@ -64,18 +64,19 @@ void audit_begin_job(struct audit *audit, uint64_t job)
     audit->job = job;
 }
 
-/* Writes the error for missing memory: either the audit's own limit was reached, or the machine has
- * none. */
+/* Writes the error for missing memory. HVD_E_LIMIT: the audit's own limit (LIMIT_AUDIT_BYTES) is
+ * reached; it is reached before the arrays have too many items. HVD_E_NOMEM: the machine has no
+ * memory left. */
 static int audit_full(const struct audit *audit, struct hvd_err *err)
 {
-    /* The memory of the audit has a limit of its own (LIMIT_AUDIT_BYTES): HVD_E_LIMIT. HVD_E_NOMEM:
-     * the machine has no memory. */
-    int rc = audit->memory.full ? HVD_E_LIMIT : HVD_E_NOMEM;
-
-    return err_set(err, rc,
-                   "%s: the logs are too large to be compared; name the logs of a shorter job, or "
-                   "use a machine with more memory",
-                   rc == HVD_E_LIMIT ? "LIMIT_AUDIT_BYTES" : "out of memory");
+    if (audit->memory.full)
+        return err_set(err, HVD_E_LIMIT,
+                       "the logs are too large: hvd-audit keeps at most %" PRIu64
+                       " GiB about them (LIMIT_AUDIT_BYTES); name the logs of a shorter job",
+                       LIMIT_AUDIT_BYTES >> 30);
+    return err_set(err, HVD_E_NOMEM,
+                   "no memory to compare the logs; free memory on this machine, use a machine with "
+                   "more memory, or name the logs of a shorter job");
 }
 
 static struct audit_sampler *audit_find_sampler(const struct audit *audit, struct span name)
@@ -132,7 +133,7 @@ int audit_note(struct audit *audit, const struct audit_line *line, struct hvd_er
     if (!sampler) {
         sampler = arena_alloc(&audit->memory, sizeof(*sampler));
         name = arena_alloc(&audit->memory, line->name.length + 1);
-        if (!sampler || !name || VEC_RESERVE(&audit->samplers, 1, LIMIT_MANIFEST_ENTRIES))
+        if (!sampler || !name || VEC_RESERVE(&audit->samplers, 1, NAMES_NONE - 1))
             return audit_full(audit, err);
         memcpy(name, line->name.at, line->name.length);
         sampler->name = name;
@@ -142,10 +143,11 @@ int audit_note(struct audit *audit, const struct audit_line *line, struct hvd_er
         audit->samplers.items[audit->samplers.count++] = sampler;
     }
     if (sampler->samples != line->samples)
-        return err_set(err, HVD_E_INVAL,
-                       "\"%s\" has %" PRIu64 " samples here, and %" PRIu64
-                       " elsewhere; these are logs of several jobs; name those of one job",
-                       sampler->name, line->samples, sampler->samples);
+        return err_set(
+            err, HVD_E_INVAL,
+            "the sampler \"%s\" has %" PRIu64 " samples in this line, but %" PRIu64
+            " in an earlier line; the logs are of several jobs, so name only the logs of one job",
+            sampler->name, line->samples, sampler->samples);
     key = audit_key(audit, sampler, line);
     batch = audit_find_batch(audit, &key);
     if (!batch) {
@@ -206,25 +208,25 @@ static struct audit_epoch *sampler_epoch(struct audit *audit, struct audit_sampl
     return epoch;
 }
 
-static int compare(uint64_t a, uint64_t b)
+static int audit_compare(uint64_t a, uint64_t b)
 {
     return a < b ? -1 : a > b;
 }
 
 /* For qsort: the order in which a job used its batches. */
-static int by_time(const void *left, const void *right)
+static int audit_by_time(const void *left, const void *right)
 {
     const struct batch_key *a = &(*(struct audit_batch *const *)left)->key;
     const struct batch_key *b = &(*(struct audit_batch *const *)right)->key;
-    int order = compare(a->job, b->job);
+    int order = audit_compare(a->job, b->job);
 
     if (!order)
-        order = compare(a->round, b->round);
+        order = audit_compare(a->round, b->round);
     if (!order)
-        order = compare(a->attempt, b->attempt);
+        order = audit_compare(a->attempt, b->attempt);
     if (!order)
-        order = compare(a->epoch, b->epoch);
-    return order ? order : compare(a->first, b->first);
+        order = audit_compare(a->epoch, b->epoch);
+    return order ? order : audit_compare(a->first, b->first);
 }
 
 /* For qsort: by position; batches of the same position by time. */
@@ -232,11 +234,11 @@ static int by_place(const void *left, const void *right)
 {
     const struct batch_key *a = &(*(struct audit_batch *const *)left)->key;
     const struct batch_key *b = &(*(struct audit_batch *const *)right)->key;
-    int order = compare(a->epoch, b->epoch);
+    int order = audit_compare(a->epoch, b->epoch);
 
     if (!order)
-        order = compare(a->first, b->first);
-    return order ? order : by_time(left, right);
+        order = audit_compare(a->first, b->first);
+    return order ? order : audit_by_time(left, right);
 }
 
 static bool is_before(const struct batch_key *key, const struct mark *mark)
@@ -333,7 +335,7 @@ int audit_judge(struct audit *audit, struct hvd_err *err)
         /* Sets `counts` of all batches. A batch counts when its position is before the first
          * position of every later round, so the loop visits the rounds from the last to the
          * first. */
-        qsort(sampler->batches.items, count, sizeof(struct audit_batch *), by_time);
+        qsort(sampler->batches.items, count, sizeof(struct audit_batch *), audit_by_time);
         for (size_t begin, end = count; end > 0; end = begin) {
             const struct batch_key *key = &sampler->batches.items[end - 1]->key;
             bool voids = false;
@@ -369,7 +371,7 @@ int audit_judge(struct audit *audit, struct hvd_err *err)
             rc = sampler_judge_epoch(audit, sampler, begin, end, number >= newest, err);
             if (!rc && number > expected)
                 epoch_fault(sampler->epochs.items[sampler->epochs.count - 1],
-                            "it was begun, but the epochs from %" PRIu64 " on before it were not",
+                            "this epoch was begun, but epoch %" PRIu64 " before it was not",
                             expected);
             expected = number + 1;
         }

@@ -15,13 +15,13 @@ struct word {
 };
 
 static const struct word words[] = {
-    {"the epoch",                 0, UINT64_MAX,    offsetof(struct audit_line, epoch)  },
-    { "the place in the epoch",   0, LIMIT_SAMPLES, offsetof(struct audit_line, first)  },
-    { "the samples of the batch", 1, LIMIT_SAMPLES, offsetof(struct audit_line, total)  },
-    { "the round",                0, UINT64_MAX,    offsetof(struct audit_line, round)  },
-    { "the rank",                 0, LIMIT_WORKERS, offsetof(struct audit_line, rank)   },
-    { "the size",                 1, LIMIT_WORKERS, offsetof(struct audit_line, size)   },
-    { "the samples of an epoch",  1, LIMIT_SAMPLES, offsetof(struct audit_line, samples)},
+    {"the epoch",                           0, UINT64_MAX,    offsetof(struct audit_line, epoch)  },
+    { "the place in the epoch",             0, LIMIT_SAMPLES, offsetof(struct audit_line, first)  },
+    { "the number of samples in the batch", 1, LIMIT_SAMPLES, offsetof(struct audit_line, total)  },
+    { "the round",                          0, UINT64_MAX,    offsetof(struct audit_line, round)  },
+    { "the rank",                           0, LIMIT_WORKERS, offsetof(struct audit_line, rank)   },
+    { "the size",                           1, LIMIT_WORKERS, offsetof(struct audit_line, size)   },
+    { "the number of samples in an epoch",  1, LIMIT_SAMPLES, offsetof(struct audit_line, samples)},
 };
 
 bool audit_line_next(struct span *numbers, uint64_t *ret_number)
@@ -65,7 +65,8 @@ int audit_line_read(struct span text, struct audit_line *ret_line, struct hvd_er
             "the name of the sampler is not valid; this is no sample log, or a damaged one");
     for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
         if (!span_next(&head, ' ', &part))
-            return err_set(err, HVD_E_INVAL, "%s is missing", words[i].what);
+            return err_set(err, HVD_E_INVAL,
+                           "%s is missing; this is no sample log, or a damaged one", words[i].what);
         /* Every field is a uint64_t at its offset in the line. */
         if (text_parse_u64(part, words[i].min, words[i].max, words[i].what,
                            (uint64_t *)(void *)((char *)&line + words[i].at), err))

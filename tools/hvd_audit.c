@@ -59,7 +59,8 @@ static int audit_list_folder(const char *folder, uint64_t job, struct paths *pat
     int rc = 0;
 
     if (!dir)
-        return err_set(err, HVD_E_IO, "%s: cannot open: %s", folder, strerror(errno));
+        return err_set(err, HVD_E_IO, "%s: cannot open: %s; give a folder that this user can read",
+                       folder, strerror(errno));
     while (!rc && (entry = readdir(dir))) {
         size_t length = strlen(entry->d_name);
         struct buf path;
@@ -72,7 +73,9 @@ static int audit_list_folder(const char *folder, uint64_t job, struct paths *pat
             !VEC_RESERVE(paths, 1, LIMIT_INCARNATIONS))
             copy = mem_strdup(buf_text(&path));
         buf_release(&path);
-        /* A folder of one job has a log for each worker, so only memory can be missing here. */
+        /* LIMIT_INCARNATIONS, the most workers that a job starts, is more logs than all folders
+         * have in practice, and a file that can be opened has a path of at most LIMIT_PATH_BYTES.
+         * So a failure here counts as missing memory. */
         if (copy)
             paths->items[paths->count++] = (struct log){ copy, job };
         else
@@ -248,7 +251,8 @@ static int audit_run(const struct opt_program *program, char **folders)
     int rc = 0;
 
     if (!folders[0]) {
-        err_set(&err, HVD_E_INVAL, "no folder; name the one that HVD_SAMPLE_LOG was set to");
+        err_set(&err, HVD_E_INVAL,
+                "no folder is given; name the one that HVD_SAMPLE_LOG was set to");
         return opt_complain(program, &err, EXIT_USAGE);
     }
     /* Reads all logs twice: first the batches, then their samples (audit.h). */
@@ -288,7 +292,7 @@ static int audit_run(const struct opt_program *program, char **folders)
 
 int main(int argc, char **argv)
 {
-    struct audit_options options;
+    struct audit_options options = { 0 };
     const struct opt_program program = {
         .name = "hvd-audit",
         .usage = "hvd-audit [options] DIR...",

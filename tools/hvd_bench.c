@@ -141,7 +141,7 @@ static int bench_run(const struct opt_program *program, char **words)
 
 int main(int argc, char **argv)
 {
-    struct bench_options options;
+    struct bench_options options = { 0 };
     const struct opt_program program = {
         .name = "hvd-bench",
         .usage = "hvd-bench allreduce|train [options]",

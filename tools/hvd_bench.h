@@ -41,8 +41,8 @@ struct bench_round {
     uint64_t lost_steps; /* steps that must be made again */
     double noticed;    /* from the last step of the old round until train was told of the change */
     double stopped;    /* from then until train was called again: agreement, connections, state */
-    double first_step; /* from then until the first step of this round was done */
-    double pause;      /* from the last step of the old round to the first step of this one */
+    double first_step; /* time from then until the first step of this round was done */
+    double pause; /* time from the last step of the old round to the first step of this round */
     double one, apart; /* samples/s of one worker, and of all workers, without communication */
     double commit;     /* time of the slowest commit */
     uint64_t iterations;

@@ -74,8 +74,8 @@ static double element_read(hvd_dtype type, const void *at)
     return (double)narrow;
 }
 
-/* Times one allreduce, which begins when all ranks have come to the barrier. Returns the code of
- * the call that failed, or 0. */
+/* Waits until all ranks have come to a barrier, then times one allreduce, and counts it as a step
+ * of the benchmark (rounds_step). Returns the code of the call that failed, or 0. */
 static int allreduce_time(struct allreduce_bench *run, size_t count, double *ret_seconds)
 {
     int code = hvd_barrier();
@@ -90,7 +90,7 @@ static int allreduce_time(struct allreduce_bench *run, size_t count, double *ret
     return 0;
 }
 
-static int by_time(const void *left, const void *right)
+static int allreduce_by_time(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
 
@@ -142,7 +142,7 @@ static int allreduce_measure(struct allreduce_bench *run, size_t bytes, struct s
         code = hvd_allreduce(run->times, run->times, calls, HVD_FLOAT64, HVD_MAX);
     if (code)
         return code;
-    qsort(run->times, calls, sizeof(run->times[0]), by_time);
+    qsort(run->times, calls, sizeof(run->times[0]), allreduce_by_time);
     *ret_row = (struct size_row){ .bytes = count * run->element,
                                   .calls = calls,
                                   .round = hvd_round(),

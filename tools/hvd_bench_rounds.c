@@ -177,7 +177,7 @@ void rounds_show(const struct bench *bench)
 
     if (progress->round_count < 2)
         return;
-    printf("\nwhat each change cost; times in ms\n"
+    printf("\nwhat each change of the workers cost; times in ms\n"
            "  %8s  %-21s %11s  %10s  %8s  %8s  %10s  %8s\n",
            "to round", "because", "workers", "steps lost", "noticed", "stopped", "first step",
            "pause");

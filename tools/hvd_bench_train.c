@@ -17,8 +17,8 @@
 #include <string.h>
 #include <time.h>
 
-/* The number of values in a sample. Each block of so many parameters is multiplied with them.
- * LIMIT_BENCH_LAYERS blocks fill 1 MiB. */
+/* The number of values in a sample. Each block of this many parameters is multiplied with the
+ * values. LIMIT_BENCH_LAYERS blocks fill 1 MiB. */
 #define BLOCK 256
 
 struct training {

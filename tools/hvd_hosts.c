@@ -206,7 +206,7 @@ static int hosts_read_options(struct opt_set *set, int argc, char *const *argv, 
 
 int main(int argc, char **argv)
 {
-    struct hosts_options options;
+    struct hosts_options options = { 0 };
     const struct opt_program program = {
         .name = "hvd-hosts",
         .usage = "hvd-hosts [options] [FILE...]",

@@ -35,7 +35,7 @@ static int timeline_take(void *arg, struct span line, struct hvd_err *err)
     return arrivals_line(arg, line, err);
 }
 
-static const char *shown(uint64_t us, char text[TIME_TEXT_MAX])
+static const char *timeline_shown(uint64_t us, char text[TIME_TEXT_MAX])
 {
     return time_format((int64_t)(us & INT64_MAX), text);
 }
@@ -48,7 +48,9 @@ static void show_text(const struct arrivals *arrivals)
 
     printf("%" PRIu64 " collectives were compared", arrivals->compared);
     if (arrivals->partial)
-        printf("; of %" PRIu64 " more the calls of some ranks are missing", arrivals->partial);
+        printf("; %" PRIu64
+               " more could not be compared, because the calls of some ranks are missing",
+               arrivals->partial);
     putchar('\n');
     if (!arrivals->compared)
         return;
@@ -56,18 +58,19 @@ static void show_text(const struct arrivals *arrivals)
     for (size_t i = 0; i < arrivals->workers.count; i++) {
         const struct arrivals_worker *worker = &arrivals->workers.items[i];
 
-        printf("%10" PRIu64 "  %10s  %10s  %s\n", worker->last, shown(worker->alone_us, alone),
-               shown(worker->most_us, most), worker->name[0] ? worker->name : "(no name)");
+        printf("%10" PRIu64 "  %10s  %10s  %s\n", worker->last,
+               timeline_shown(worker->alone_us, alone), timeline_shown(worker->most_us, most),
+               worker->name[0] ? worker->name : "(no name)");
     }
-    printf("the ranks came to their collectives %s apart in all",
-           shown(arrivals->spread_us, alone));
+    printf("sum over all collectives of the time between first and last rank: %s",
+           timeline_shown(arrivals->spread_us, alone));
     printf(", at most %s, in call %" PRIu64 " of round %" PRIu64 "\n",
-           shown(arrivals->worst.us, most), arrivals->worst.number, arrivals->worst.round);
+           timeline_shown(arrivals->worst.us, most), arrivals->worst.number, arrivals->worst.round);
     if (arrivals->clock_us)
         printf(
             "the clocks of the machines differ by %s or more: smaller times mean nothing between "
             "machines\n",
-            shown(arrivals->clock_us, alone));
+            timeline_shown(arrivals->clock_us, alone));
 }
 
 /* Runs the tool on these timelines, and returns its exit code: EXIT_NOTHING also when no collective
@@ -125,7 +128,7 @@ static int timeline_run(const struct opt_program *program, char **files)
 
 int main(int argc, char **argv)
 {
-    struct timeline_options options;
+    struct timeline_options options = { 0 };
     const struct opt_program program = {
         .name = "hvd-timeline",
         .usage = "hvd-timeline [options] FILE...",

@@ -28,17 +28,19 @@ int lines_read(const struct lines *lines, const char *path, struct hvd_err *err)
     int rc = 0;
 
     if (fd < 0)
-        return err_set(err, HVD_E_IO, "%s: cannot open: %s", path, strerror(errno));
+        return err_set(err, HVD_E_IO, "%s: cannot open: %s; give a file that this user can read",
+                       path, strerror(errno));
     buf_init(&buf, lines->line_max + READ_BYTES);
     while (!rc && got > 0) {
         /* A line that is longer than the limit leaves no room for the next read. */
         rc = buf_reserve(&buf, READ_BYTES);
         if (rc) {
-            rc = err_set(err, rc == HVD_E_LIMIT ? lines->too_long : rc,
-                         "%s: line %" PRIu64
-                         ": the line is too long for a %s, or memory is out; leave this file out, "
-                         "or free memory",
-                         path, number + 1, lines->kind);
+            rc = err_set(
+                err, rc == HVD_E_LIMIT ? lines->too_long : rc,
+                "%s: line %" PRIu64
+                ": the line is too long for a %s, or no memory is left; leave this file out, "
+                "or free memory",
+                path, number + 1, lines->kind);
             break;
         }
         got = read(fd, buf.data + buf.length, READ_BYTES);

@@ -44,6 +44,7 @@ static int conn_take_lent(struct conn *conn)
  * is lost: the call returns 0, and the owner learns of the end by `closed`. */
 int conn_send_frame(struct conn *conn, const void *frame, size_t length)
 {
+    char why[80];
     int rc;
 
     if (conn->phase != CONN_UP || conn->ended)
@@ -57,7 +58,10 @@ int conn_send_frame(struct conn *conn, const void *frame, size_t length)
     if (!rc)
         rc = buf_append(&conn->out.bytes, frame, length);
     if (rc == HVD_E_LIMIT) {
-        conn_break(conn, "the peer does not read: more than LIMIT_UNSENT_BYTES wait to be sent");
+        snprintf(why, sizeof(why),
+                 "the peer does not read: more than %d MiB (LIMIT_UNSENT_BYTES) wait to be sent",
+                 LIMIT_UNSENT_BYTES >> 20);
+        conn_break(conn, why);
         return 0;
     }
     if (rc)
@@ -128,7 +132,8 @@ int conn_send_with_fd(struct conn *conn, const struct msg *msg, int fd, struct h
 
     if (conn->tls || conn_unsent(conn) > 0)
         return err_set(err, HVD_E_STATE,
-                       "a descriptor can be sent only over an idle connection without TLS");
+                       "a descriptor was sent over a connection that uses TLS or has unsent bytes, "
+                       "which is a bug of hvd-elastic; please report it");
     if (conn->phase != CONN_UP || conn->ended)
         return 0;
     buf_init(&frame, FRAME_HEADER_BYTES + LIMIT_FRAME_BODY_BYTES);
@@ -142,7 +147,8 @@ int conn_send_with_fd(struct conn *conn, const struct msg *msg, int fd, struct h
     memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
     sent = sendmsg(conn->stream.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR))
-        rc = err_set(err, HVD_E_BUSY, "%s: the peer does not read what it is sent", conn->peer);
+        rc = err_set(err, HVD_E_BUSY,
+                     "%s: the peer does not read, so no more bytes can be sent now", conn->peer);
     else if (sent < 0 && (errno == ENOMEM || errno == ENOBUFS || errno == ETOOMANYREFS))
         rc = err_set(err, HVD_E_NOMEM, "%s: %s", conn->peer, strerror(errno));
     else if (sent > 0 && (size_t)sent < frame.length) {
@@ -174,7 +180,7 @@ void conn_hold(struct conn *conn, bool hold)
 }
 
 /* Gives the connection up for its owner. Bytes that were queued are still sent (the phase
- * CONN_LINGERING). If the connection is not open, or memory is out, it is closed at once. */
+ * CONN_LINGERING). If the connection is not open, or no memory is left, it is closed at once. */
 void conn_close(struct conn *conn)
 {
     if (!conn)

@@ -63,8 +63,9 @@ static void dial_on_answer(evutil_socket_t fd, short what, void *arg)
 
     conn_enter(conn);
     if (what & EV_TIMEOUT) {
-        dial_failed(conn,
-                    conn->phase == CONN_HANDSHAKE ? "no handshake in time" : "no answer in time");
+        dial_failed(conn, conn->phase == CONN_HANDSHAKE
+                              ? "the peer did not end the handshake in time"
+                              : "the peer did not answer in time");
         conn_leave(conn);
         return;
     }
@@ -136,11 +137,13 @@ int conn_dial(struct event_base *base, const struct msg_texts *addresses, struct
         return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
     }
     if (addresses->count == 0)
-        rc = err_set(err, HVD_E_INVAL, "there is no address to connect to");
+        rc = err_set(err, HVD_E_INVAL,
+                     "the list of addresses to connect to is empty; give at least one address");
     else if (addresses->count > LIMIT_ADDRESSES)
-        rc = err_set(err, HVD_E_LIMIT,
-                     "%zu addresses are too many; give at most %d (LIMIT_ADDRESSES)",
-                     addresses->count, LIMIT_ADDRESSES);
+        rc = err_set(
+            err, HVD_E_LIMIT,
+            "a list of %zu addresses is too long; give at most %d addresses (LIMIT_ADDRESSES)",
+            addresses->count, LIMIT_ADDRESSES);
     for (size_t i = 0; !rc && i < addresses->count; i++)
         rc = address_parse(addresses->items[i], &dial->addresses[i], err);
     if (rc) {
@@ -175,7 +178,8 @@ int conn_dial_unix(struct event_base *base, const char *name, const struct conn_
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         if (fd < 0 || connect(fd, (const struct sockaddr *)&address.at, address.length))
             rc = err_set(err, address_code(errno), "%s: %s", name,
-                         errno == ECONNREFUSED ? "no process listens there" : strerror(errno));
+                         errno == ECONNREFUSED ? "no process listens at this socket"
+                                               : strerror(errno));
     }
     if (by_fd >= 0)
         close(by_fd);

@@ -9,7 +9,7 @@
 
 #include <sys/ioctl.h>
 
-/* bytes of one read: as many as one TLS record holds */
+/* bytes of one read: the most that a TLS record holds */
 #define READ_BYTES (16 * 1024)
 
 bool conn_has_input(const struct conn *conn)

@@ -26,7 +26,7 @@ static bool flow_is_open(const struct conn *conn)
     return (conn->phase == CONN_UP || conn->phase == CONN_LINGERING) && !conn->ended;
 }
 
-/* Waits until the descriptor is writable. On failure memory is out. */
+/* Waits until the descriptor is writable. On failure no memory is left. */
 static void flow_wait_writable(struct conn *conn)
 {
     if (event_add(conn->stream.writable, NULL))
@@ -220,16 +220,17 @@ static void flow_on_timer(evutil_socket_t fd, short what, void *arg)
     (void)what;
     conn_enter(conn);
     if (conn->phase == CONN_HANDSHAKE)
-        conn->stream.done(conn->stream.done_arg, conn, "no handshake in time");
+        conn->stream.done(conn->stream.done_arg, conn,
+                          "the peer did not end the handshake in time");
     else if (conn->phase == CONN_UP)
-        conn_break(conn, "no greeting in time");
+        conn_break(conn, "the peer did not greet in time");
     else
         conn->phase = CONN_GONE;
     conn_leave(conn);
 }
 
 /* Makes a connection without a descriptor, and without an owner. `tls` is NULL for plain bytes.
- * NULL: memory is out. */
+ * NULL: no memory is left. */
 struct conn *conn_create(struct event_base *base, struct tls *tls)
 {
     struct conn *conn = mem_zalloc(sizeof(*conn));

@@ -11,8 +11,8 @@
  * due at once, so that the event loop alone calls the owner.
  *
  * The descriptor is read and written here and not by libevent's bufferevents, because those crash
- * when memory is out while they are made (2.1.12), and would read for ever when memory is out
- * later.
+ * when no memory is left while they are made (2.1.12), and would read for ever when no memory is
+ * left later.
  */
 #ifndef WIRE_CONN_INTERNAL_H
 #define WIRE_CONN_INTERNAL_H

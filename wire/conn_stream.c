@@ -135,7 +135,7 @@ void conn_stream_handshake(struct conn *conn)
         outcome = stream_tls_outcome(stream, rc);
         if (outcome == STREAM_LATER && stream->serves &&
             BIO_number_read(SSL_get_rbio(stream->session)) > LIMIT_HANDSHAKE_BYTES) {
-            why = "its handshake is longer than LIMIT_HANDSHAKE_BYTES";
+            why = "the handshake of the peer is longer than 16 KiB (LIMIT_HANDSHAKE_BYTES)";
         } else if (outcome == STREAM_LATER) {
             if (!stream->crossed || !event_add(stream->writable, NULL))
                 return;

@@ -122,9 +122,10 @@ static void listener_make_room(struct listener *listener, uint64_t source)
         return;
     if (door_report(&listener->door, now_us, LOG_WINDOW_US, &report))
         log_warning(NET,
-                    "%s: crowded by connections that prove nothing: %" PRIu64
-                    " closed to make room, most from %s, which holds %zu of %zu places; peers that "
-                    "have the key are let in beside them",
+                    "%s: crowded by connections that have not proved the job's key: %" PRIu64
+                    " of these connections were closed to make room, most from %s, which holds %zu "
+                    "of %zu connections; peers that have the key are still accepted; close the "
+                    "port to that address",
                     listener->address, report.turned_away, source_show(report.source, from),
                     report.guests, listener->door.places);
     if (listener->crowded && now_us - listener->crowd_told_us >= CROWD_US) {

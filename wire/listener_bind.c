@@ -22,15 +22,26 @@
 #define BACKLOG 8192
 #define MAKING  ".hvd-"
 
-static int bound_failure(struct hvd_err *err, const char *name, const char *what)
+/* Reports a failed call as "NAME: WHAT: the text of errno; the remedy". The remedy depends on
+ * errno, so `what` is only the failure. Returns the code. */
+static int bound_set_remedy(struct hvd_err *err, const char *name, const char *what)
 {
-    return err_set(err, address_code(errno), "%s: %s: %s", name, what, strerror(errno));
+    int number = errno;
+    const char *remedy = number == EMFILE || number == ENFILE ? "; raise ulimit -n"
+                         : number == EACCES || number == EPERM || number == EROFS
+                             ? "; give this user the permission, or choose another address"
+                             : "; choose another address";
+
+    return err_set(err, address_code(number), "%s: %s: %s%s", name, what, strerror(number), remedy);
 }
 
 /* Reports HVD_E_BUSY: the agent of the host, or a driver of the job, has the name already. */
 static int bound_busy(const char *name, struct hvd_err *err)
 {
-    return err_set(err, HVD_E_BUSY, "%s: another process listens at this address", name);
+    return err_set(
+        err, HVD_E_BUSY,
+        "%s: another process listens at this address; end that process, or choose another address",
+        name);
 }
 
 /* Opens a TCP socket that listens on the address. SO_REUSEADDR: a driver that takes over gets the
@@ -54,10 +65,11 @@ int bound_tcp(const struct address *address, struct bound *ret_bound, struct hvd
                      "%s: the port is in use; choose another port, or 0 for any free port", text);
     else if (errno == EADDRNOTAVAIL)
         rc = err_set(err, HVD_E_INVAL,
-                     "%s: is not an address of this machine; give one of its addresses, or 0.0.0.0",
+                     "%s: this machine does not have this address; give an address of this "
+                     "machine, or 0.0.0.0",
                      text);
     else
-        rc = bound_failure(err, text, "listening");
+        rc = bound_set_remedy(err, text, "cannot listen at this address");
     if (fd >= 0)
         close(fd);
     return rc;
@@ -83,7 +95,7 @@ static int bound_unix_socket(const char *name, struct hvd_err *err)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-    return fd < 0 ? bound_failure(err, name, "a socket") : fd;
+    return fd < 0 ? bound_set_remedy(err, name, "cannot open a socket for this address") : fd;
 }
 
 /* Binds under a short name in the folder, because the kernel takes only short names, and then
@@ -106,9 +118,10 @@ static int bound_make_file(struct bound *bound, const char *path, struct hvd_err
     if (!folder || !bound->file)
         rc = err_set(err, HVD_E_NOMEM, "%s: %s", path, err_text(HVD_E_NOMEM));
     else if (!name[0])
-        rc = err_set(err, HVD_E_INVAL, "%s: is a folder; give the path of a socket", path);
+        rc = err_set(err, HVD_E_INVAL, "%s: the path names a folder; give the path of a socket",
+                     path);
     else if ((bound->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
-        rc = bound_failure(err, path, "its folder");
+        rc = bound_set_remedy(err, path, "cannot open the folder of this socket");
     mem_free(folder);
     if (rc)
         return rc;
@@ -120,11 +133,11 @@ static int bound_make_file(struct bound *bound, const char *path, struct hvd_err
     snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/%s", bound->folder, making);
     if ((unlinkat(bound->folder, making, 0) && errno != ENOENT) ||
         bind(bound->fd, (const struct sockaddr *)&at, sizeof(at)))
-        return bound_failure(err, path, "making the socket");
+        return bound_set_remedy(err, path, "cannot make this socket");
     if (fchmodat(bound->folder, making, 0600, 0) || listen(bound->fd, BACKLOG) ||
         fstatat(bound->folder, making, &made, AT_SYMLINK_NOFOLLOW) ||
         renameat(bound->folder, making, bound->folder, bound->file)) {
-        rc = bound_failure(err, path, "making the socket");
+        rc = bound_set_remedy(err, path, "cannot make this socket");
         unlinkat(bound->folder, making, 0);
         return rc;
     }
@@ -168,14 +181,16 @@ int bound_unix(const char *name, struct bound *ret_bound, struct hvd_err *err)
         }
         if (!rc && (bind(bound.fd, (const struct sockaddr *)&address.at, address.length) ||
                     listen(bound.fd, BACKLOG)))
-            rc =
-                errno == EADDRINUSE ? bound_busy(name, err) : bound_failure(err, name, "listening");
+            rc = errno == EADDRINUSE ? bound_busy(name, err)
+                                     : bound_set_remedy(err, name, "cannot listen at this address");
     } else {
         /* The name must be free: there is no file, or only a socket file of a dead process. */
         if (lstat(name, &found)) {
-            rc = errno == ENOENT ? 0 : bound_failure(err, name, "looking");
+            rc = errno == ENOENT ? 0
+                                 : bound_set_remedy(err, name, "cannot find out what this file is");
         } else if (!S_ISSOCK(found.st_mode)) {
-            rc = err_set(err, HVD_E_EXISTS, "%s: is no socket; move it away", name);
+            rc = err_set(err, HVD_E_EXISTS, "%s: this file is not a socket; move the file away",
+                         name);
         } else if (!(rc = address_unix(name, &address, &by_fd, err))) {
             fd = bound_unix_socket(name, err);
             if (fd < 0)
@@ -185,7 +200,7 @@ int bound_unix(const char *name, struct bound *ret_bound, struct hvd_err *err)
                      errno == EAGAIN)
                 rc = bound_busy(name, err);
             else if (errno != ECONNREFUSED && errno != ENOENT)
-                rc = bound_failure(err, name, "looking");
+                rc = bound_set_remedy(err, name, "cannot find out whether a process listens here");
             if (fd >= 0)
                 close(fd);
             if (by_fd >= 0)

@@ -171,7 +171,7 @@ static SSL_CTX *tls_new_context(struct tls *tls, const SSL_METHOD *method)
 int tls_create(const char *name, const uint8_t *key, struct tls **ret_tls, struct hvd_err *err)
 {
     struct tls *tls;
-    int rc = seal_begin(err);
+    int rc = seal_check_openssl(err);
 
     if (rc)
         return rc;
@@ -197,7 +197,7 @@ int tls_create(const char *name, const uint8_t *key, struct tls **ret_tls, struc
     if (key)
         rc = tls_dial_with(tls, key);
     if (!rc && key)
-        rc = tls_accept(tls, name, 0, key);
+        rc = tls_accept_key(tls, name, 0, key);
     if (rc) {
         tls_free(tls);
         return err_set(err, rc, "TLS: %s", err_text(rc));
@@ -227,10 +227,11 @@ static void tls_forget(struct tls_accepted *accepted)
     mem_free(accepted);
 }
 
-/* Accepts peers with this key from now on. `name` and `number` identify the key: conn_proved
- * returns them for each connection whose peer has proved this key. A key that is accepted already
- * keeps its name and its number. */
-int tls_accept(struct tls *tls, const char *name, uint64_t number, const uint8_t key[TLS_KEY_BYTES])
+/* Adds the key to the list of keys with which peers are accepted from now on. `name` and `number`
+ * identify the key: conn_proved returns them for each connection whose peer has proved this key. A
+ * key that is accepted already keeps its name and its number. */
+int tls_accept_key(struct tls *tls, const char *name, uint64_t number,
+                   const uint8_t key[TLS_KEY_BYTES])
 {
     struct tls_accepted *accepted = mem_zalloc(sizeof(*accepted));
     size_t at;
@@ -259,7 +260,7 @@ int tls_accept(struct tls *tls, const char *name, uint64_t number, const uint8_t
 }
 
 /* Accepts no further peer with this name and number. Open connections stay open. */
-void tls_refuse(struct tls *tls, const char *name, uint64_t number)
+void tls_refuse_key(struct tls *tls, const char *name, uint64_t number)
 {
     size_t kept = 0;
 
@@ -288,7 +289,7 @@ void tls_free(struct tls *tls)
     mem_free(tls);
 }
 
-/* Makes the session of one connection; NULL: memory is out. The server's handshake writes to
+/* Makes the session of one connection; NULL: no memory is left. The server's handshake writes to
  * *ret_peer which key the client has named. */
 SSL *tls_session(struct tls *tls, bool server, struct tls_peer *ret_peer)
 {
@@ -318,7 +319,8 @@ const char *tls_reason(unsigned long error)
     case SSL_R_BINDER_DOES_NOT_VERIFY: return "the peer has another key";
     case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
     case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER: return TLS_REFUSED;
-    case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE: return "the peer is of another job, and refuses ours";
+    case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
+        return "the peer is of another job, and refuses the key of this job";
     case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
     case SSL_R_NO_SHARED_CIPHER:
     case SSL_R_CERTIFICATE_VERIFY_FAILED: return "the peer has no key of this job";
@@ -331,5 +333,5 @@ const char *tls_reason(unsigned long error)
     default: break;
     }
     text = error ? ERR_reason_error_string(error) : NULL;
-    return text ? text : "no reason is known";
+    return text ? text : "OpenSSL gives no reason";
 }

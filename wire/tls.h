@@ -17,7 +17,7 @@
 #define TLS_NAME_BYTES LIMIT_HOST_NAME_BYTES
 
 /* Why a connection that this side has dialled failed: the peer does not accept its key (yet). */
-#define TLS_REFUSED "the peer has another key, and refuses ours"
+#define TLS_REFUSED "the peer has another key, and refuses the key of this side"
 
 struct tls;
 
@@ -35,13 +35,14 @@ int tls_create(const char *name, const uint8_t *key, struct tls **ret_tls,
 
 /* Accepts peers that have this key from now on, as `name` with `number`. A key that is accepted
  * already keeps its name. HVD_E_NOMEM; HVD_E_LIMIT: more than LIMIT_TLS_KEYS. */
-int tls_accept(struct tls *tls, const char *name, uint64_t number,
-               const uint8_t key[TLS_KEY_BYTES]) MUST_CHECK;
+int tls_accept_key(struct tls *tls, const char *name, uint64_t number,
+                   const uint8_t key[TLS_KEY_BYTES]) MUST_CHECK;
 
 /* Stops accepting peers with this name and number. Open connections stay open. */
-void tls_refuse(struct tls *tls, const char *name, uint64_t number);
+void tls_refuse_key(struct tls *tls, const char *name, uint64_t number);
 
-/* Dials with this key from now on. HVD_E_NOMEM: the process still dials with the earlier key. */
+/* Sets the key with which this process dials from now on. HVD_E_NOMEM: the process still dials with
+ * the earlier key. */
 int tls_dial_with(struct tls *tls, const uint8_t key[TLS_KEY_BYTES]) MUST_CHECK;
 
 /* Wipes the keys and frees the settings. Called after every listener and connection that uses them

@@ -27,7 +27,9 @@ _Static_assert((int)HVD_ALLREDUCE == (int)COLL_ALLREDUCE &&
                    (int)HVD_ALLTOALL_RAGGED == (int)COLL_ALLTOALL_RAGGED,
                "the same collectives by the same numbers");
 _Static_assert((int)COLL_GATHER - (int)COLL_REDUCE == (int)HVD_GATHER - (int)HVD_REDUCE &&
-                   (int)COLL_SCATTER - (int)COLL_REDUCE == (int)HVD_SCATTER - (int)HVD_REDUCE,
+                   (int)COLL_SCATTER - (int)COLL_REDUCE == (int)HVD_SCATTER - (int)HVD_REDUCE &&
+                   (int)COLL_SEND - (int)COLL_REDUCE == (int)HVD_SEND - (int)HVD_REDUCE &&
+                   (int)COLL_RECEIVE - (int)COLL_REDUCE == (int)HVD_RECV - (int)HVD_REDUCE,
                "these in the same order");
 _Static_assert(sizeof(struct coll_piece) == sizeof(hvd_piece) &&
                    offsetof(struct coll_piece, out) == offsetof(hvd_piece, out) &&
@@ -38,7 +40,7 @@ _Static_assert(sizeof(struct coll_received) == sizeof(hvd_received) &&
                    offsetof(struct coll_received, arg) == offsetof(hvd_received, arg) &&
                    offsetof(struct coll_received, counts) == offsetof(hvd_received, counts) &&
                    offsetof(struct coll_received, data) == offsetof(hvd_received, data),
-               "the place of a ragged result is passed on as it is");
+               "the memory of a ragged result is passed on as it is");
 
 /* The state of checking one call. */
 struct reading {
@@ -71,6 +73,11 @@ static bool is_rooted(hvd_kind kind)
     return kind >= HVD_REDUCE && kind <= HVD_SCATTER;
 }
 
+bool call_is_transfer(const hvd_call *call)
+{
+    return call && (call->kind == HVD_SEND || call->kind == HVD_RECV);
+}
+
 static bool is_ragged(hvd_kind kind)
 {
     return kind == HVD_ALLGATHER_RAGGED || kind == HVD_ALLTOALL_RAGGED;
@@ -100,8 +107,8 @@ static int read_group(struct reading *reading, const struct groups *groups)
     opened = roll_find(roll, group, &part);
     if (opened && !opened->ranks.count)
         return WRONG(reading,
-                     "rank %u is not in the group that was opened as number %zu; call only on its "
-                     "members; hvd_group_rank tells which ranks they are",
+                     "rank %u is not a member of the group that was opened as number %zu; make "
+                     "this call only on the members of the group, which hvd_group_rank shows",
                      roll->rank, part - roll->part_count);
     if (opened) {
         reading->into->group = part;
@@ -110,14 +117,14 @@ static int read_group(struct reading *reading, const struct groups *groups)
         return 0;
     }
     if (!groups_find(groups, group, &index))
-        return WRONG(
-            reading, "%s",
-            "no such group has been created since hvd_init, or opened in this round; use a "
-            "group that hvd_group_create has returned");
+        return WRONG(reading, "%s",
+                     "the group is unknown: it was not created since hvd_init, and not opened in "
+                     "this round; use a group that hvd_group_create has returned, or open the "
+                     "group again in this round");
     if (!roll->groups[index].part)
         return WRONG(reading,
-                     "rank %u is not in group %zu; call only on its members; hvd_group_rank tells "
-                     "which ranks they are",
+                     "rank %u is not a member of group %zu; make this call only on the members of "
+                     "the group, which hvd_group_rank shows",
                      roll->rank, index + 1);
     reading->into->group = roll->groups[index].part;
     reading->place = roll->groups[index].place;
@@ -157,17 +164,21 @@ static int read_numbers(struct reading *reading)
         return WRONG(reading,
                      "%s cannot be scaled; leave prescale and postscale 0, or use a floating type",
                      reduce_type_name(call->type));
-    if (call->kind != HVD_BROADCAST && !is_rooted(call->kind))
+    if (call->kind != HVD_BROADCAST && !is_rooted(call->kind) && !call_is_transfer(call))
         return 0;
     if (call->root < 0 || (uint32_t)call->root >= roll->size)
         return WRONG(reading, "root %d is no rank of this round; use 0 to %u", call->root,
                      roll->size - 1);
     if (call->kind == HVD_BROADCAST && call->in && call->out && call->in != call->out)
         return WRONG(reading, "%s",
-                     "a broadcast does not read the buffer in; leave in NULL, and put the root's "
-                     "numbers into out");
+                     "the buffer \"in\" is set, and a broadcast does not read it; leave \"in\" "
+                     "NULL, and put the root's numbers into \"out\"");
     if (!roll_place(roll, reading->into->group, (uint32_t)call->root, &reading->into->root))
-        return WRONG(reading, "root %d is not in the group; use one of its ranks", call->root);
+        return WRONG(reading, "root %d is not a member of the group; use the rank of a member",
+                     call->root);
+    if (call_is_transfer(call) && (uint32_t)call->root == roll->rank)
+        return WRONG(reading, "root %d is this rank; name the rank of the other side in root",
+                     call->root);
     return 0;
 }
 
@@ -179,17 +190,17 @@ static int read_numbers(struct reading *reading)
 static bool total_bytes(const struct reading *reading, const size_t *counts, size_t each,
                         size_t *ret_bytes)
 {
-    size_t left = SIZE_MAX / 2 / reading->bytes;
+    size_t most = SIZE_MAX / 2 / reading->bytes;
     size_t total = 0;
 
     if (!counts) {
-        if (each > left / reading->size)
+        if (each > most / reading->size)
             return false;
         *ret_bytes = each * reading->size * reading->bytes;
         return true;
     }
     for (uint32_t i = 0; i < reading->size; i++) {
-        if (counts[i] > left - total)
+        if (counts[i] > most - total)
             return false;
         total += counts[i];
     }
@@ -197,7 +208,7 @@ static bool total_bytes(const struct reading *reading, const size_t *counts, siz
     return true;
 }
 
-static bool bytes_of(const struct reading *reading, size_t count, size_t *ret_bytes)
+static bool call_bytes_of(const struct reading *reading, size_t count, size_t *ret_bytes)
 {
     if (count > SIZE_MAX / 2 / reading->bytes)
         return false;
@@ -289,7 +300,7 @@ static int read_memory(struct reading *reading)
              call->kind == HVD_SCATTER)
         fits = total_bytes(reading, counts, call->count, &in_bytes);
     else /* a broadcast reads no `in` */
-        fits = call->kind == HVD_BROADCAST || bytes_of(reading, call->count, &in_bytes);
+        fits = call->kind == HVD_BROADCAST || call_bytes_of(reading, call->count, &in_bytes);
     if ((call->kind == HVD_REDUCE || call->kind == HVD_GATHER) && !is_root)
         out_bytes = 0;
     else if (call->kind == HVD_ALLGATHER || call->kind == HVD_GATHER)
@@ -297,23 +308,28 @@ static int read_memory(struct reading *reading)
     else if (call->kind == HVD_ALLTOALL)
         fits = fits && total_bytes(reading, call->out_counts, call->count, &out_bytes);
     else
-        fits = fits && bytes_of(reading, own_count && counts ? counts[reading->place] : call->count,
-                                &out_bytes);
+        fits = fits &&
+               call_bytes_of(reading, own_count && counts ? counts[reading->place] : call->count,
+                             &out_bytes);
     if (!fits)
-        return WRONG(reading, "%zu numbers of %s are more than memory can hold; correct %s",
+        return WRONG(reading,
+                     "%zu numbers of %s are more than memory can hold; correct the argument %s",
                      call->count, reduce_type_name(call->type),
                      has_counts(call->kind) && call->counts ? "counts" : "count");
     if ((in_bytes && !call->in) || (out_bytes && !call->out))
-        return WRONG(reading, "%s is NULL, and count is not 0; give memory for it",
-                     in_bytes && !call->in ? "in" : "out");
+        return WRONG(
+            reading,
+            "the buffer \"%s\" is NULL, and its count is not 0; give memory for this buffer",
+            in_bytes && !call->in ? "in" : "out");
     if (call->kind == HVD_ALLGATHER) /* in may be this rank's own part of the result */
         for (uint32_t i = 0; i < reading->place && own; i++)
             own += (call->counts ? call->counts[i] : call->count) * reading->bytes;
     if (in_place && call->in == own)
         return check_both_memories(reading, in_bytes, out_bytes);
     if (!call_are_apart(call->in, in_bytes, call->out, out_bytes))
-        return WRONG(reading, "in and out overlap; %s",
-                     in_place ? "make them equal or separate" : "make them separate");
+        return WRONG(reading, "the buffers \"in\" and \"out\" overlap; %s",
+                     in_place ? "pass the same buffer twice, or two separate buffers"
+                              : "pass two separate buffers");
     return check_both_memories(reading, in_bytes, out_bytes);
 }
 
@@ -328,12 +344,14 @@ static int read_ragged(struct reading *reading)
     int rc = 0;
 
     if (call->out || call->out_counts)
-        return WRONG(reading, "%s is not NULL; leave it NULL, the result goes to received",
-                     call->out ? "out" : "out_counts");
+        return WRONG(reading,
+                     "%s is not NULL; leave %s NULL, because the result of this collective goes to "
+                     "\"received\"",
+                     call->out ? "out" : "out_counts", call->out ? "out" : "out_counts");
     if (!call->received || !call->received->counts)
-        return WRONG(reading, "%s is NULL; pass a place for the result of the call",
-                     call->received ? "the place for the received counts"
-                                    : "the place for the result (received, ret_out)");
+        return WRONG(reading, "%s is NULL; pass memory for the result of the call",
+                     call->received ? "received.counts, the memory for the received counts,"
+                                    : "received, the memory for the result (ret_out),");
     if (!call->counts == to_each)
         return WRONG(reading, "counts is %s; %s", to_each ? "NULL" : "not NULL",
                      to_each ? "pass how many numbers go to each rank"
@@ -343,22 +361,54 @@ static int read_ragged(struct reading *reading)
 
         if (count > most - sum)
             return err_set(reading->err, HVD_E_LIMIT,
-                           "%s: rank %u gives more than LIMIT_RAGGED_BYTES (%" PRIu64
-                           " bytes) of %s; correct its %s, or give less in one call",
+                           "%s: rank %u gives more than %" PRIu64
+                           " bytes (LIMIT_RAGGED_BYTES) of %s; correct the %s of this rank, or "
+                           "give less in one call",
                            reading->name, reading->roll->rank, LIMIT_RAGGED_BYTES,
                            reduce_type_name(call->type), to_each ? "counts" : "count");
         sum += count;
     }
     if (sum && !call->in)
-        return WRONG(reading, "%s", "in is NULL, and count is not 0; give memory for it");
+        return WRONG(
+            reading, "%s",
+            "the buffer \"in\" is NULL, and its count is not 0; give memory for this buffer");
     if (cuda_known() && call->in)
         rc = check_memory(reading, "in", call->in);
     if (!rc && reading->into->device && !call->received->memory)
-        rc =
-            WRONG(reading, "%s",
-                  "in is in the memory of a GPU, and received.memory is NULL; pass a function that "
-                  "allocates the result there");
+        rc = WRONG(reading, "%s",
+                   "the buffer \"in\" is in the memory of a GPU, and received.memory is NULL; pass "
+                   "in received.memory a function that allocates the result on that GPU");
     reading->into->received = (struct coll_received *)call->received;
+    return rc;
+}
+
+/* Checks a send or a receive, which has one buffer. The channels of a round know ranks of the
+ * round, not places in a group. */
+static int read_transfer(struct reading *reading)
+{
+    const hvd_call *call = reading->call;
+    bool sends = call->kind == HVD_SEND;
+    const void *at = sends ? call->in : call->out;
+    size_t bytes;
+    int rc = 0;
+
+    if (call->pieces || call->piece_count)
+        return WRONG(reading, "%s", "pieces is set; use in or out, and count");
+    if (!call_bytes_of(reading, call->count, &bytes))
+        return WRONG(reading,
+                     "%zu numbers of %s are more than memory can hold; correct the argument count",
+                     call->count, reduce_type_name(call->type));
+    if (bytes && !at)
+        return WRONG(
+            reading,
+            "the buffer \"%s\" is NULL, and its count is not 0; give memory for this buffer",
+            sends ? "in" : "out");
+    if (cuda_known() && bytes)
+        rc = check_memory(reading, sends ? "in" : "out", at);
+    if (!rc && reading->into->device)
+        rc = WRONG(reading, "%s",
+                   "the buffer is in the memory of a GPU; copy it to host memory, and give that");
+    reading->into->root = (uint32_t)call->root;
     return rc;
 }
 
@@ -372,33 +422,42 @@ static int read_pieces(struct reading *reading)
 
     if (call->kind != HVD_ALLREDUCE && call->kind != HVD_BROADCAST)
         return WRONG(reading, "%s",
-                     "only an allreduce and a broadcast take pieces; use in, out and count");
+                     "pieces is set, but only an allreduce and a broadcast take pieces; use in, "
+                     "out and count");
     if (call->in || call->out || call->count)
         return WRONG(
             reading, "%s",
             "pieces and also in, out or count are set; set only pieces, or only in, out and count");
     if (!call->pieces)
-        return WRONG(reading, "pieces is NULL, and piece_count is %zu; pass that many pieces",
-                     call->piece_count);
+        return WRONG(
+            reading,
+            "pieces is NULL, and piece_count is %zu; pass as many pieces as piece_count says",
+            call->piece_count);
     for (size_t i = 0; i < call->piece_count && !rc; i++) {
         hvd_piece piece_read = call->pieces[i];
         const hvd_piece *piece = &piece_read;
 
         if (call->kind == HVD_BROADCAST && piece->in && piece->in != piece->out)
-            return WRONG(reading, "pieces[%zu]: a broadcast does not read in; leave in NULL", i);
+            return WRONG(reading,
+                         "pieces[%zu]: the buffer \"in\" is set, and a broadcast does not read it; "
+                         "leave \"in\" NULL",
+                         i);
         if (call->kind == HVD_BROADCAST)
             piece_read.in = piece_read.out;
-        if (!bytes_of(reading, piece->count, &bytes))
+        if (!call_bytes_of(reading, piece->count, &bytes))
             return WRONG(reading,
-                         "pieces[%zu]: %zu numbers of %s are more than memory can hold; "
-                         "correct its count",
+                         "pieces[%zu]: %zu numbers of %s are more than memory can hold; correct "
+                         "the count of this piece",
                          i, piece->count, reduce_type_name(call->type));
         if (bytes && (!piece->in || !piece->out))
             return WRONG(reading,
-                         "pieces[%zu]: %s is NULL, and its count is not 0; give memory for it", i,
-                         piece->in || call->kind == HVD_BROADCAST ? "out" : "in");
+                         "pieces[%zu]: the buffer \"%s\" is NULL, and its count is not 0; give "
+                         "memory for this buffer",
+                         i, piece->in || call->kind == HVD_BROADCAST ? "out" : "in");
         if (piece->in != piece->out && !call_are_apart(piece->in, bytes, piece->out, bytes))
-            return WRONG(reading, "pieces[%zu]: in and out overlap; make them equal or separate",
+            return WRONG(reading,
+                         "pieces[%zu]: the buffers \"in\" and \"out\" overlap; pass the same "
+                         "buffer twice, or two separate buffers",
                          i);
         if (cuda_known() && piece->count) {
             char name[BUFFER_NAME_MAX];
@@ -411,8 +470,8 @@ static int read_pieces(struct reading *reading)
         }
         if (!rc && piece->count > left)
             rc = WRONG(reading,
-                       "the counts of %zu pieces together are more than memory can hold; "
-                       "correct them",
+                       "the counts of %zu pieces together are more than memory can hold; correct "
+                       "the counts",
                        call->piece_count);
         if (!rc)
             left -= piece->count;
@@ -430,12 +489,12 @@ int call_read(const hvd_call *call, const struct groups *groups, const struct ro
 
     if (!call)
         return err_set(err, HVD_E_INVAL, "the call is NULL; pass a struct hvd_call");
-    if (call->kind < HVD_ALLREDUCE ||
-        (call->kind > HVD_JOIN && !is_ragged(call->kind) && !is_rooted(call->kind)))
+    if (call->kind < HVD_ALLREDUCE || (call->kind > HVD_JOIN && !is_ragged(call->kind) &&
+                                       !is_rooted(call->kind) && !call_is_transfer(call)))
         return err_set(err, HVD_E_INVAL, "kind %d is no collective; use one of hvd_kind",
                        (int)call->kind);
     *ret_call = (struct coll_call){
-        .kind = (enum coll_kind)((int)call->kind + (is_rooted(call->kind) ? ROOTED_APART : 0)),
+        .kind = (enum coll_kind)((int)call->kind + (call->kind >= HVD_REDUCE ? ROOTED_APART : 0)),
         .tag = call->tag
     };
     reading.name = coll_kind_name((uint32_t)ret_call->kind);
@@ -446,7 +505,9 @@ int call_read(const hvd_call *call, const struct groups *groups, const struct ro
         return rc;
     }
     rc = read_numbers(&reading);
-    if (!rc && (call->pieces || call->piece_count)) {
+    if (!rc && call_is_transfer(call)) {
+        rc = read_transfer(&reading);
+    } else if (!rc && (call->pieces || call->piece_count)) {
         rc = read_pieces(&reading);
     } else if (!rc && is_ragged(call->kind)) {
         rc = read_ragged(&reading);

@@ -9,6 +9,9 @@
 /* Returns true if the two pieces of memory have no byte in common. */
 bool call_are_apart(const void *left, size_t left_bytes, const void *right, size_t right_bytes);
 
+/* true: a send or a receive, which is no collective. call may be NULL. */
+bool call_is_transfer(const hvd_call *call);
+
 /* Checks *call and translates it to *ret_call. HVD_E_INVAL: the err says what is wrong and how
  * to correct it. The buffers that the call points to are not copied. groups may be NULL: there
  * are none. The pointers show whether the memory belongs to the host or to a device; the caller

@@ -9,6 +9,7 @@
 #include "worker/fail.h"
 #include "worker/news.h"
 #include "worker/requests.h"
+#include "worker/rounds_groups.h"
 #include "worker/worker.h"
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -168,6 +169,14 @@ int hvd_group_create_of(const int *ranks, size_t count, hvd_group **ret_group)
                         ret_group);
 }
 
+int hvd_group_open(const int *ranks, size_t count, uint64_t tag, hvd_group **ret_group)
+{
+    struct worker *worker = worker_enter();
+
+    return worker ? rounds_open_apart(worker->rounds, ranks, count, tag, ret_group, fail_err())
+                  : HVD_E_STATE;
+}
+
 int hvd_group_close(hvd_group *group)
 {
     struct worker *worker = worker_enter();
@@ -179,14 +188,16 @@ int hvd_group_rank(const hvd_group *group)
 {
     struct worker *worker = worker_get();
 
-    return worker ? rounds_group(worker->rounds, group, false /* rank */, fail_err()) : HVD_E_STATE;
+    return worker ? rounds_group(worker->rounds, group, false /* the rank */, fail_err())
+                  : HVD_E_STATE;
 }
 
 int hvd_group_size(const hvd_group *group)
 {
     struct worker *worker = worker_get();
 
-    return worker ? rounds_group(worker->rounds, group, true /* size */, fail_err()) : HVD_E_STATE;
+    return worker ? rounds_group(worker->rounds, group, true /* the size */, fail_err())
+                  : HVD_E_STATE;
 }
 
 int hvd_set_stream(struct CUstream_st *stream)

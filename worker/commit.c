@@ -14,9 +14,10 @@
 #include "worker/requests.h"
 #include "worker/state_device.h"
 
-/* Waits until the copier's thread has made its commit, and returns the result; 0: no commit was
- * being made. The copier itself writes nothing to the timeline, so this function shows the copy
- * there. After a failure state->live becomes 0: no commit has the bytes of the program's memory. */
+/* Waits until the copier's thread has made its commit, as hvd_state_fence does for the program, and
+ * returns the result; 0: no commit was being made. The copier itself writes nothing to the
+ * timeline, so this function shows the copy there. After a failure state->live becomes 0: no commit
+ * has the bytes of the program's memory. */
 int state_fence(hvd_state *state, struct hvd_err *err)
 {
     struct copier *copier = &state->copier;
@@ -34,7 +35,7 @@ int state_fence(hvd_state *state, struct hvd_err *err)
 /* Waits for the copier. If the newest commit exists only in a slot on the GPU, copies it to the
  * snapshot, because other processes can read nothing but the snapshot. Returns the first
  * failure. */
-int state_settle(hvd_state *state, struct hvd_err *err)
+int state_commit_to_snapshot(hvd_state *state, struct hvd_err *err)
 {
     int fenced = state_fence(state, err);
     const struct slot *slot = state_newest_slot(state);
@@ -45,7 +46,7 @@ int state_settle(hvd_state *state, struct hvd_err *err)
     if (!slot || slot_commit(slot) <= snapshot_newest(state->snapshot))
         return fenced;
     copy = slot_copy(slot);
-    shown = state_begin_copy(state, "to the host", slot_commit(slot));
+    shown = state_note_copy_begin(state, "to the host", slot_commit(slot));
     rc = copy_commit(state->snapshot, &copy, fenced ? NULL : err);
     if (!rc)
         snapshot_end(state->snapshot, slot_commit(slot));
@@ -65,7 +66,7 @@ static int commit_live(hvd_state *state, uint64_t commit, bool beside, struct hv
                                 .snapshot = state->snapshot,
                                 .judge = rounds_judge,
                                 .arg = state->worker->rounds };
-    struct timeline_events_copy shown = state_begin_copy(state, "commit", commit);
+    struct timeline_events_copy shown = state_note_copy_begin(state, "commit", commit);
     enum state_phase phase = state->phase;
     int rc;
 
@@ -91,15 +92,17 @@ static int commit_live(hvd_state *state, uint64_t commit, bool beside, struct hv
     return rc;
 }
 
-/* Commits the program's memory under this number, and waits: when 0 is returned, the snapshot
- * has the commit. */
+/* Commits the program's memory under this number, and waits until the snapshot has the commit.
+ * First waits for a commit that the copier's thread still makes (state_fence), because only one
+ * copy may be in progress. After a failure there is no new commit that could be brought to the
+ * snapshot. */
 int state_commit_as(hvd_state *state, uint64_t commit, struct hvd_err *err)
 {
     int rc = state_fence(state, err);
 
     if (!rc)
         rc = commit_live(state, commit, false /* not beside the training */, err);
-    return rc ? rc : state_settle(state, err);
+    return rc ? rc : state_commit_to_snapshot(state, err);
 }
 
 /* Restores the entries whose kinds are in `which` from the newest commit: from a slot on the GPU
@@ -119,10 +122,11 @@ int state_restore_newest(hvd_state *state, unsigned which, struct hvd_err *err)
     else
         slot = NULL;
     if (!newest)
-        return err_set(err, HVD_E_NOTFOUND,
-                       "there is no commit to restore yet; make one with hvd_state_commit");
+        return err_set(
+            err, HVD_E_NOTFOUND,
+            "hvd_state_restore: there is no commit yet; make a commit with hvd_state_commit first");
     state->phase = STATE_COPYING;
-    shown = state_begin_copy(state, "restore", newest);
+    shown = state_note_copy_begin(state, "restore", newest);
     rc = slot ? state_restore_slot(state, slot, &copy, err) : state_follow(state, err);
     if (!rc && !slot)
         rc = copy_restore(state->snapshot, newest, &copy, err);
@@ -169,7 +173,7 @@ static int check_news(hvd_state *state)
             /* This commit belongs to a switch: all members make it at the agreed check. If the
              * state was committed just before, that commit only gets the new number. The commit
              * must be in the snapshot before any other process is told of it. */
-            rc = state->live ? state_settle(state, fail_err()) : 0;
+            rc = state->live ? state_commit_to_snapshot(state, fail_err()) : 0;
             if (!rc && !state->live) {
                 rc = state_commit_as(state, order.commit, fail_err());
             } else if (!rc) {
@@ -191,8 +195,9 @@ static int check_news(hvd_state *state)
     } else if (rc > 0 || rc == HVD_E_REVOKED) {
         timeline_events_news(&worker->events);
         state->told = rc;
-        rounds_tell(worker->rounds, rc);
     }
+    if (rc)
+        rounds_tell(worker->rounds, rc);
     return rc;
 }
 
@@ -233,7 +238,8 @@ int hvd_state_commit(hvd_state *state)
     int rc = begin_commit(state, "hvd_state_commit");
 
     if (!rc)
-        rc = commit_live(state, next_commit(state), false /* not beside */, fail_err());
+        rc =
+            commit_live(state, next_commit(state), false /* not beside the training */, fail_err());
     return rc ? rc : check_news(state);
 }
 
@@ -241,7 +247,8 @@ int hvd_state_commit_async(hvd_state *state)
 {
     int rc = begin_commit(state, "hvd_state_commit_async");
 
-    return rc ? rc : commit_live(state, next_commit(state), true /* beside */, fail_err());
+    return rc ? rc
+              : commit_live(state, next_commit(state), true /* beside the training */, fail_err());
 }
 
 int hvd_state_fence(hvd_state *state)

@@ -75,7 +75,7 @@ int copier_begin(struct copier *copier, const struct copier_task *task, struct h
             pthread_mutex_destroy(&copier->lock);
             return err_set(err, HVD_E_LIMIT,
                            "no thread can be started for a commit; raise the limit of processes "
-                           "(ulimit -u), or use hvd_state_commit, which needs none");
+                           "(ulimit -u), or use hvd_state_commit, which needs no thread");
         }
         copier->pid = getpid();
         copier->started = true;

@@ -15,7 +15,8 @@
 #include <math.h>
 
 _Static_assert(FUSION_SHARE >= 2, "a batch and one more request are below the threshold");
-_Static_assert(REQUESTS_FUSED_MAX <= FINGERPRINT_FUSED_MAX, "the number is in the fingerprint");
+_Static_assert(REQUESTS_FUSED_MAX <= FINGERPRINT_FUSED_MAX,
+               "the fingerprint has room for this number of requests");
 
 void fusion_begin(struct requests *requests)
 {
@@ -24,7 +25,7 @@ void fusion_begin(struct requests *requests)
     requests->unawaited = 0;
 }
 
-static size_t bytes_of(const struct request *request)
+static size_t fusion_bytes_of(const struct request *request)
 {
     return request->call.count * reduce_type_bytes(request->call.type);
 }
@@ -35,20 +36,21 @@ static bool is_same_scale(double left, double right)
     return !islessgreater(left != 0 ? left : 1, right != 0 ? right : 1);
 }
 
-/* Returns true if the request may join the open batch. A request must run after an earlier one,
- * and so not in its batch, if one of the two writes memory that the other reads or writes. */
+/* Returns true if the request may join the open batch. Two requests may not be in one batch if one
+ * of them writes memory that the other reads or writes: then the later one must run after the
+ * earlier one. */
 static bool belongs(const struct requests *requests, const struct request *request)
 {
     const struct coll_call *call = &request->call;
     const struct coll_call *first = &requests->open.first->call;
-    size_t bytes = bytes_of(request);
+    size_t bytes = fusion_bytes_of(request);
 
     if (call->type != first->type || call->op != first->op || call->device != first->device ||
         call->by_host != first->by_host || !is_same_scale(call->prescale, first->prescale) ||
         !is_same_scale(call->postscale, first->postscale))
         return false;
     for (const struct request *other = requests->open.first; other; other = other->next) {
-        size_t others = bytes_of(other);
+        size_t others = fusion_bytes_of(other);
 
         if (!call_are_apart(call->in, bytes, other->call.out, others) ||
             !call_are_apart(call->out, bytes, other->call.out, others) ||
@@ -56,6 +58,57 @@ static bool belongs(const struct requests *requests, const struct request *reque
             return false;
     }
     return true;
+}
+
+/* Adds up `counts`, or counts `each` for every member. */
+static size_t fusion_sum_of(const size_t *counts, size_t each, uint32_t members)
+{
+    size_t sum = 0;
+
+    if (!counts)
+        return each * members;
+    for (uint32_t i = 0; i < members; i++)
+        sum += counts[i];
+    return sum;
+}
+
+bool fusion_is_torn(const struct rounds *rounds, const struct request *request)
+{
+    const struct coll_call *call = &request->call;
+    uint32_t members = roll_size(rounds->roll, call->group);
+    size_t each = reduce_type_bytes(call->type);
+    bool gathers = call->kind == COLL_ALLGATHER || call->kind == COLL_GATHER;
+    bool deals = call->kind == COLL_REDUCESCATTER || call->kind == COLL_SCATTER ||
+                 call->kind == COLL_ALLTOALL || call->kind == COLL_ALLTOALL_RAGGED;
+    size_t in = each * (deals ? fusion_sum_of(call->counts, call->count, members) : call->count);
+    size_t out = each * (gathers ? fusion_sum_of(call->counts, call->count, members)
+                         : call->kind == COLL_ALLTOALL
+                             ? fusion_sum_of(call->out_counts, call->count, members)
+                             : call->count);
+    bool torn = false;
+
+    if (!roll_is_apart(rounds->roll, call->group))
+        return false;
+    /* The call is torn if it reads or writes memory that is the result of an open request, or
+     * writes memory that an open request reads. */
+    for (const struct request *open = rounds->requests.open.first; open && !torn;
+         open = open->next) {
+        const struct coll_call *other = &open->call;
+        size_t others = fusion_bytes_of(open);
+
+        torn = (call->in && !call_are_apart(call->in, in, other->out, others)) ||
+               (call->out && (!call_are_apart(call->out, out, other->out, others) ||
+                              !call_are_apart(call->out, out, other->in, others)));
+        for (size_t i = 0; i < call->piece_count && call->pieces && !torn; i++) {
+            const struct coll_piece *piece = &call->pieces[i];
+            size_t bytes = piece->count * each;
+
+            torn = !call_are_apart(piece->in, bytes, other->out, others) ||
+                   !call_are_apart(piece->out, bytes, other->out, others) ||
+                   !call_are_apart(piece->out, bytes, other->in, others);
+        }
+    }
+    return torn;
 }
 
 /* Moves the open batch, if there is one, to the end of the queue, and wakes the thread that makes
@@ -76,8 +129,9 @@ void fusion_close(struct requests *requests)
     pthread_cond_signal(&requests->work);
 }
 
-/* Appends a request: to the open batch, or to a new one, by the rules of fusion.h. waits: the
- * program waits for this call at once (hvd_run), so the request has a batch of its own. */
+/* Appends a request to the open batch if the rules of fusion.h allow that. Otherwise closes the
+ * open batch, and opens a new batch with this request. waits: the program waits for this call at
+ * once (hvd_run), so the request has a batch of its own. */
 void fusion_append(struct rounds *rounds, struct request *request, bool waits)
 {
     struct requests *requests = &rounds->requests;
@@ -85,9 +139,25 @@ void fusion_append(struct rounds *rounds, struct request *request, bool waits)
     const struct roll *roll = rounds->roll;
     /* true: the request may be in one batch with other requests. */
     bool fusible = !waits && request->call.kind == COLL_ALLREDUCE && !request->call.pieces &&
-                   roll->size > 1 && !roll->group_count && !roll->opened_count &&
-                   rounds->fusion_bytes && bytes_of(request) <= rounds->fusion_bytes / FUSION_SMALL;
+                   roll->size > 1 && !roll->group_count && !roll->shared_count &&
+                   rounds->fusion_bytes &&
+                   fusion_bytes_of(request) <= rounds->fusion_bytes / FUSION_SMALL;
 
+    /* The group was opened by its members alone, so the other ranks do not see this request. All
+     * ranks must make the same batches: so this request changes neither the open batch nor the
+     * counts, and it runs before the open batch. */
+    if (roll_is_apart(roll, request->call.group)) {
+        request->next = NULL;
+        request->batch = FUSION_APART | ++requests->apart;
+        request->era = 0;
+        if (requests->first)
+            requests->last->next = request;
+        else
+            requests->first = request;
+        requests->last = request;
+        pthread_cond_signal(&requests->work);
+        return;
+    }
     if (!waits && !requests->unawaited++) /* the program has waited for all earlier requests */
         requests->room = 1;
     if (open->first && !(fusible && belongs(requests, request)))
@@ -103,7 +173,7 @@ void fusion_append(struct rounds *rounds, struct request *request, bool waits)
     request->batch = open->number;
     request->era = requests->era;
     open->count++;
-    open->bytes += bytes_of(request);
+    open->bytes += fusion_bytes_of(request);
     if (fusible && open->count == requests->room) {
         fusion_close(requests); /* the batch is full: the next one may have more requests */
         requests->room *= FUSION_GROWTH;

@@ -20,7 +20,9 @@
  * differ, as the number of requests and the size of each is part of them: HVD_E_MISMATCH.
  *
  * In a round with groups no requests are fused: a rank outside a group does not see the group's
- * calls, so it could not tell where they close a batch.
+ * calls, so it could not tell where they close a batch. Groups that their members alone have opened
+ * are unknown to the other ranks, which go on fusing; so requests of such a group are made before
+ * the open batch, and decide nothing about it.
  */
 #ifndef WORKER_FUSION_H
 #define WORKER_FUSION_H
@@ -37,6 +39,9 @@
 /* the next batch has room for 4 times as many requests: 1, 4, 16, 64, 256. So hundreds of
  * requests need only a few operations */
 #define FUSION_GROWTH 4
+/* a bit of the number of a batch: its one request is of a group that its members alone have
+ * opened */
+#define FUSION_APART (UINT64_C(1) << 63)
 
 /* The caller of each of these functions holds the lock of struct rounds. */
 
@@ -50,6 +55,9 @@ void fusion_begin(struct requests *requests);
 void fusion_append(struct rounds *rounds, struct request *request, bool waits);
 /* Closes the open batch, if there is one: the thread of requests.c may now make its call. */
 void fusion_close(struct requests *requests);
+/* true: the request is of a group that its members alone have opened, and uses memory of the open
+ * batch, before which it would be made. */
+bool fusion_is_torn(const struct rounds *rounds, const struct request *request);
 bool fusion_holds(const struct requests *requests, const struct request *request);
 /* Notes that the program waits for this request. A program waits once for each request. */
 void fusion_await(struct requests *requests, const struct request *request);

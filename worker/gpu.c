@@ -64,9 +64,10 @@ int gpu_use_stream(struct gpu_use *use, struct CUstream_st *stream, struct hvd_e
         struct CUctx_st *context = NULL;
 
         if (!device)
-            return err_set(err, HVD_E_INVAL,
-                           "hvd_set_stream: the stream is not of a GPU; pass a stream of the CUDA "
-                           "driver or runtime, or HVD_NO_STREAM");
+            return err_set(
+                err, HVD_E_INVAL,
+                "hvd_set_stream: the stream does not belong to a GPU; pass a stream of the CUDA "
+                "driver or runtime, or HVD_NO_STREAM");
         /* Another context has its own events and memory: events and memory of the library would
          * fail there. */
         if (device->cuda->stream_context(stream, &context) != CUDA_OK || context != device->context)
@@ -106,7 +107,7 @@ static int record_event(const struct cuda *cuda, struct CUevent_st **event,
 static int leave_and_judge(const struct gpu_device *device, int code, struct hvd_err *err)
 {
     gpu_leave(device);
-    return cuda_judge(device->cuda, code, "the order of a request in its stream", err);
+    return cuda_judge(device->cuda, code, "putting a request in order with its stream", err);
 }
 
 /* Called when a request is started: notes the work that is in the program's stream now. The

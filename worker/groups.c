@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/panic.h"
 #include "base/vec.h"
 #include "proto/place.h"
 
@@ -81,7 +82,8 @@ static int add_group(struct groups *groups, const struct group *group, hvd_group
     pthread_mutex_unlock(&groups->lock);
     if (rc == HVD_E_STATE)
         err_set(err, rc,
-                "a group is created after hvd_elastic_run has begun; create all groups before it");
+                "a group is created after hvd_elastic_run has begun; create all groups before "
+                "hvd_elastic_run, or open the group in train");
     else if (rc == HVD_E_LIMIT)
         err_set(err, rc,
                 "more than %d groups (LIMIT_GROUPS) were created; use an existing group again",
@@ -98,7 +100,7 @@ int groups_add(struct groups *groups, hvd_belongs_fn *belongs, void *arg, hvd_gr
 
     if (!belongs || !ret_group)
         return err_set(err, HVD_E_INVAL,
-                       "hvd_group_create: %s is NULL; pass both belongs and ret_group",
+                       "hvd_group_create: the argument %s is NULL; pass both belongs and ret_group",
                        belongs ? "ret_group" : "belongs");
     return add_group(groups, &group, ret_group, err);
 }
@@ -111,37 +113,37 @@ static int compare_ranks(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Copies a list of ranks into group->ranks, in rising order. */
-static int copy_ranks(const int *ranks, size_t count, struct group *ret_group, struct hvd_err *err)
+/* Copies a list of ranks into group->ranks, in rising order. name: the function of hvd.h, for
+ * errors. */
+static int copy_ranks(const char *name, const int *ranks, size_t count, struct group *ret_group,
+                      struct hvd_err *err)
 {
     struct group group = { .count = count };
     int rc = 0;
 
     if (count && !ranks)
-        return err_set(
-            err, HVD_E_INVAL,
-            "hvd_group_create_of: ranks is NULL, and count is not 0; pass a list of ranks");
+        return err_set(err, HVD_E_INVAL,
+                       "%s: ranks is NULL, and count is not 0; pass a list of ranks", name);
     if (count > LIMIT_WORKERS)
-        return err_set(
-            err, HVD_E_LIMIT,
-            "hvd_group_create_of: %zu ranks are more than LIMIT_WORKERS (%d); pass fewer", count,
-            LIMIT_WORKERS);
+        return err_set(err, HVD_E_LIMIT,
+                       "%s: a list of %zu ranks is longer than %d (LIMIT_WORKERS); pass fewer "
+                       "ranks",
+                       name, count, LIMIT_WORKERS);
     group.ranks = mem_zalloc_array(count ? count : 1, sizeof(*group.ranks));
     if (!group.ranks)
         return err_set(err, HVD_E_NOMEM,
                        "no memory for a group of %zu ranks; free memory on this host", count);
     for (size_t i = 0; i < count && !rc; i++) {
         if (ranks[i] < 0)
-            rc = err_set(err, HVD_E_INVAL,
-                         "hvd_group_create_of: ranks[%zu] is %d; a rank is 0 or more", i, ranks[i]);
+            rc = err_set(err, HVD_E_INVAL, "%s: ranks[%zu] is %d; pass a rank of 0 or more", name,
+                         i, ranks[i]);
         group.ranks[i] = (uint32_t)ranks[i];
     }
     qsort(group.ranks, count, sizeof(*group.ranks), compare_ranks);
     for (size_t i = 1; i < count && !rc; i++) {
         if (group.ranks[i] == group.ranks[i - 1])
-            rc = err_set(err, HVD_E_INVAL,
-                         "hvd_group_create_of: rank %u is in the list twice; name it once",
-                         group.ranks[i]);
+            rc = err_set(err, HVD_E_INVAL, "%s: rank %u is in the list twice; name each rank once",
+                         name, group.ranks[i]);
     }
     if (rc)
         mem_free(group.ranks);
@@ -157,9 +159,10 @@ int groups_add_ranks(struct groups *groups, const int *ranks, size_t count, hvd_
     int rc;
 
     if (!ret_group)
-        return err_set(err, HVD_E_INVAL,
-                       "hvd_group_create_of: ret_group is NULL; pass a place for the group");
-    rc = copy_ranks(ranks, count, &group, err);
+        return err_set(
+            err, HVD_E_INVAL,
+            "hvd_group_create_of: ret_group is NULL; pass a pointer that gets the group");
+    rc = copy_ranks("hvd_group_create_of", ranks, count, &group, err);
     if (!rc) {
         rc = add_group(groups, &group, ret_group, err);
         if (rc)
@@ -209,12 +212,13 @@ struct member {
 struct roll_maker {
     const struct groups *groups;
     struct roll *roll;
-    struct member *members; /* of the round, sorted for the group that is being divided */
-    uint32_t *next;         /* where the ranks of the next part are written */
+    /* the members of the round, sorted for the group that is being divided */
+    struct member *members;
+    uint32_t *next; /* where the ranks of the next part are written */
 };
 
 /* For qsort: by colour; members of one colour by rank. */
-static int compare_members(const void *left, const void *right)
+static int groups_compare_members(const void *left, const void *right)
 {
     const struct member *a = left;
     const struct member *b = right;
@@ -246,12 +250,12 @@ static int sort_members(const struct group *group, size_t number, const struct p
             member.colour = -1;
         if (member.colour < -1)
             return err_set(err, HVD_E_INVAL,
-                           "group %zu: the function belongs returned %d for rank %u; return -1 for "
-                           "no group, or 0 or more",
+                           "group %zu: the function \"belongs\" returned %d for rank %u; return -1 "
+                           "for a rank outside of all groups, or else 0 or more",
                            number, member.colour, i);
         members[i] = member;
     }
-    qsort(members, size, sizeof(*members), compare_members);
+    qsort(members, size, sizeof(*members), groups_compare_members);
     return 0;
 }
 
@@ -307,7 +311,7 @@ int roll_make(const struct groups *groups, const struct msg_member_list *members
     rc = roll->places ? place_all(members, roll->places) : HVD_E_NOMEM;
     if (rc)
         err_set(err, rc,
-                "no memory for the places of a round of %u ranks; free memory on this host",
+                "no memory for the list of the %u ranks of a round; free memory on this host",
                 roll->size);
     if (count && !rc) {
         making.members = mem_zalloc_array(roll->size, sizeof(*making.members));
@@ -357,6 +361,17 @@ void roll_free(struct roll *roll)
 /* ---- groups that are opened while the round runs ------------------------------------------------
  */
 
+static int check_room(const struct roll *roll, struct hvd_err *err)
+{
+    if (roll->opened_count < LIMIT_OPENED)
+        return 0;
+    return err_set(
+        err, HVD_E_LIMIT,
+        "more than %d groups (LIMIT_OPENED) were opened in this round; use an open group "
+        "again, or create groups before hvd_elastic_run",
+        LIMIT_OPENED);
+}
+
 /* Divides the ranks of the round by the rule of a group that is being opened. *opening gets this
  * rank's part, the size of the largest part, and a hash of all parts, by which the members
  * notice that they do not agree. The new group lies behind the last entry that other threads
@@ -373,13 +388,8 @@ static int divide_opened(struct roll *roll, const struct group *group, struct co
 
     *opening = (struct coll_opening){ .hash = roll->size };
     if (members && ranks)
-        rc = roll->opened_count < LIMIT_OPENED ? 0 : HVD_E_LIMIT;
-    if (rc == HVD_E_LIMIT)
-        err_set(err, rc,
-                "more than %d groups (LIMIT_OPENED) were opened in this round; use an open group "
-                "again, or create groups before hvd_elastic_run",
-                LIMIT_OPENED);
-    else if (rc)
+        rc = check_room(roll, err);
+    else
         err_set(err, rc, "no memory for a group of %u ranks; free memory on this host", roll->size);
     if (!rc)
         rc = sort_members(group, number, roll->places, members, roll->size, err);
@@ -431,7 +441,7 @@ int roll_divide_ranks(struct roll *roll, const int *ranks, size_t count,
                       struct coll_opening *opening, struct hvd_err *err)
 {
     struct group group = { .count = 0 };
-    int rc = copy_ranks(ranks, count, &group, err);
+    int rc = copy_ranks("hvd_group_create_of", ranks, count, &group, err);
 
     if (rc)
         return rc;
@@ -440,15 +450,57 @@ int roll_divide_ranks(struct roll *roll, const int *ranks, size_t count,
     return rc;
 }
 
+/* Makes the list of a group that its members alone open (groups.h). As in divide_opened, no other
+ * thread looks at it until roll_add. */
+int roll_gather(struct roll *roll, const int *ranks, size_t count, struct coll_ranks *ret_ranks,
+                struct hvd_err *err)
+{
+    struct roll_opened *opened = &roll->opened[roll->opened_count];
+    struct group group = { .count = 0 };
+    const uint32_t *own;
+    int rc = check_room(roll, err);
+
+    if (!rc)
+        rc = copy_ranks("hvd_group_open", ranks, count, &group, err);
+    if (rc)
+        return rc;
+    ASSERT(group.ranks); /* copy_ranks gives a list, also an empty one */
+    own = bsearch(&roll->rank, group.ranks, count, sizeof(*group.ranks), compare_ranks);
+    if (!own)
+        rc = err_set(err, HVD_E_INVAL,
+                     "hvd_group_open: rank %u, which makes the call, is not in the list; only the "
+                     "listed ranks make the call",
+                     roll->rank);
+    else if (group.ranks[count - 1] >= roll->size)
+        rc = err_set(err, HVD_E_INVAL,
+                     "hvd_group_open: rank %u is no rank of this round; use 0 to %u",
+                     group.ranks[count - 1], roll->size - 1);
+    if (rc) {
+        mem_free(group.ranks);
+        return rc;
+    }
+    *opened = (struct roll_opened){
+        .apart = true,
+        .ranks = {group.ranks, (uint32_t)count},
+        .place = (uint32_t)(own - group.ranks),
+        .memory = group.ranks
+    };
+    *ret_ranks = opened->ranks;
+    return 0;
+}
+
 void roll_add(struct roll *roll, hvd_group **ret_group)
 {
     struct roll_opened *opened = &roll->opened[roll->opened_count++];
     uintptr_t serial = atomic_fetch_add(&serials, 1) + 1;
 
+    if (!opened->apart)
+        opened->number = ++roll->shared_count;
     opened->handle = serial << PLACE_BITS | (LIMIT_GROUPS + roll->opened_count);
     *ret_group = (hvd_group *)opened->handle;
 }
 
+/* Drops the group that roll_divide or roll_gather has made, because it could not be opened. */
 void roll_give_up(struct roll *roll)
 {
     opened_free(&roll->opened[roll->opened_count]);
@@ -478,6 +530,11 @@ static const struct coll_ranks *roll_part(const struct roll *roll, size_t part)
 {
     return part <= roll->part_count ? &roll->parts[part - 1]
                                     : &roll->opened[part - roll->part_count - 1].ranks;
+}
+
+bool roll_is_apart(const struct roll *roll, size_t part)
+{
+    return part > roll->part_count && roll->opened[part - roll->part_count - 1].apart;
 }
 
 /* Finds the index of a rank within a part (part 0: all ranks). false: the rank is not in the

@@ -44,6 +44,8 @@ struct group_rule {
 /* A group that was opened while the round runs; it ends with the round. */
 struct roll_opened {
     uintptr_t handle;        /* 0: the group is closed */
+    bool apart;              /* true: its members alone have opened it */
+    size_t number;           /* counts the groups that all ranks have opened, from 1; 0: `apart` */
     struct coll_ranks ranks; /* the ranks of this rank's part, which make collectives together;
                                 count 0: this rank is in no part */
     uint32_t place;          /* index of this rank in `ranks` */
@@ -70,6 +72,7 @@ struct roll {
      * group is used while one more group is being divided. */
     struct roll_opened opened[LIMIT_OPENED + 1];
     size_t opened_count;
+    size_t shared_count; /* the number of groups that all ranks have opened: equal on all members */
 };
 
 /* Makes the roll of a round; calls `belongs` for each member. groups may be NULL: there are none.
@@ -86,6 +89,10 @@ int roll_divide(struct roll *roll, hvd_belongs_fn *belongs, void *arg, struct co
                 struct hvd_err *err) MUST_CHECK;
 int roll_divide_ranks(struct roll *roll, const int *ranks, size_t count,
                       struct coll_opening *opening, struct hvd_err *err) MUST_CHECK;
+/* The same for a group that its members alone open: *ret_ranks gets the listed ranks, in rising
+ * order. HVD_E_INVAL: also if this rank is not in the list, or the round does not have a rank. */
+int roll_gather(struct roll *roll, const int *ranks, size_t count, struct coll_ranks *ret_ranks,
+                struct hvd_err *err) MUST_CHECK;
 /* roll_add adds the group that was divided last; roll_give_up drops it. */
 void roll_add(struct roll *roll, hvd_group **ret_group);
 void roll_give_up(struct roll *roll);
@@ -94,6 +101,9 @@ void roll_give_up(struct roll *roll);
 const struct roll_opened *roll_find(const struct roll *roll, const hvd_group *group,
                                     size_t *ret_part);
 void roll_close(struct roll *roll, size_t part); /* from now on roll_find does not find the group */
+
+/* true: the members of this part alone have opened it, so other ranks do not know of its calls. */
+bool roll_is_apart(const struct roll *roll, size_t part);
 
 /* Finds the index of a rank of the round within a part (part 0: all ranks). Returns false if the
  * rank is not in the part. */

@@ -14,9 +14,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Each attempt after the first one follows a save that another process has made meanwhile; or no
- * checkpoint was found, as when the newest one came and the one before it went during the search.
- */
+/* A load is tried again when another process has saved a new checkpoint meanwhile. It is also tried
+ * again when no checkpoint was found, because a save may have completed a new checkpoint and
+ * removed the old one during the search. */
 #define LOAD_ATTEMPTS      100
 #define LOAD_ATTEMPTS_NONE 4
 
@@ -25,7 +25,7 @@ struct load {
     struct checkpoint_store *store;
     struct checkpoint_manifest manifest;
     struct checkpoint_reader *reader;
-    uint64_t commit; /* of the checkpoint that was read last; 0: there was none */
+    uint64_t commit; /* the number of the checkpoint that was read last; 0: none was read */
 };
 
 /* Opens the checkpoint at `path`: the folder of one ("commit-12.5"), or a directory, whose newest
@@ -42,8 +42,10 @@ static int load_open(struct load *load, const char *path, struct hvd_err *err)
     while (length > 1 && path[length - 1] == '/')
         length--;
     if (length >= sizeof(above))
-        return err_set(err, HVD_E_LIMIT, "the path has %zu bytes, more than %d (LIMIT_PATH_BYTES)",
-                       length, LIMIT_PATH_BYTES - 1);
+        return err_set(
+            err, HVD_E_LIMIT,
+            "the path has %zu bytes, more than %d (LIMIT_PATH_BYTES); give a shorter path", length,
+            LIMIT_PATH_BYTES - 1);
     memcpy(above, path, length);
     above[length] = '\0';
     slash = strrchr(above, '/');
@@ -73,18 +75,20 @@ static int load_check(const struct load *load, const struct manifest_entry *ours
     theirs = &load->manifest.entries.items[index];
     if (theirs->kind != ours->kind || theirs->custom != ours->custom)
         return err_set(err, HVD_E_INVAL,
-                       "entry \"%s\" is of another kind in the checkpoint; register it as it was",
+                       "entry \"%s\" is of another kind in the checkpoint; register the entry as "
+                       "the program that wrote the checkpoint did",
                        ours->name);
     if (ours->type && theirs->type && ours->type != theirs->type)
         return err_set(
             err, HVD_E_INVAL,
-            "entry \"%s\" consists of %s, and of %s in the checkpoint; register it as it "
-            "was",
+            "entry \"%s\" consists of %s, and of %s in the checkpoint; register the entry as "
+            "the program that wrote the checkpoint did",
             ours->name, entry_type_text(ours->type), entry_type_text(theirs->type));
     if (!ours->custom && ours->bytes != theirs->bytes)
         return err_set(err, HVD_E_INVAL,
                        "entry \"%s\" has %" PRIu64 " bytes, and %" PRIu64
-                       " in the checkpoint; register it as it was",
+                       " in the checkpoint; register the entry as the program that wrote the "
+                       "checkpoint did",
                        ours->name, ours->bytes, theirs->bytes);
     return 0;
 }

@@ -9,20 +9,6 @@
 
 #include <string.h>
 
-/* Checks that an entry may move now: no run has begun, or the training thread calls and copies
- * nothing. */
-static int may_move(const hvd_state *state)
-{
-    if (state->phase == STATE_IDLE)
-        return 0;
-    if ((state->phase != STATE_TRAINING && state->phase != STATE_BETWEEN) ||
-        !pthread_equal(state->loop, pthread_self()))
-        return fail(HVD_E_STATE,
-                    "hvd_state_move: may be called only by the training thread, in train or in a "
-                    "reset callback, or while no run has begun");
-    return 0;
-}
-
 int hvd_state_move(hvd_state *state, const char *name, void *at)
 {
     const struct gpu_device *device = NULL;
@@ -32,25 +18,35 @@ int hvd_state_move(hvd_state *state, const char *name, void *at)
 
     fail_begin();
     if (!state || !name)
-        return fail(HVD_E_INVAL, "hvd_state_move: %s is NULL; pass the state and a name",
-                    state ? "the name" : "the state");
-    rc = worker_is_fork() ? HVD_E_STATE : may_move(state);
-    if (rc)
-        return rc;
+        return fail(HVD_E_INVAL,
+                    "hvd_state_move: the argument %s is NULL; pass the state and a name",
+                    state ? "name" : "state");
+    if (worker_is_fork())
+        return HVD_E_STATE;
+    /* An entry may move before a run, or if the training thread calls and copies nothing. */
+    if (state->phase != STATE_IDLE &&
+        ((state->phase != STATE_TRAINING && state->phase != STATE_BETWEEN) ||
+         !pthread_equal(state->loop, pthread_self())))
+        return fail(
+            HVD_E_STATE,
+            "hvd_state_move: this thread is not the training thread, or train does not run; call "
+            "hvd_state_move in train, in a reset callback, or before hvd_elastic_run");
     index = names_find(&state->manifest.names, name, strlen(name));
     if (index == NAMES_NONE)
         return fail(HVD_E_NOTFOUND,
-                    "hvd_state_move: the state has no entry \"%s\"; register it first", name);
+                    "hvd_state_move: the state has no entry \"%s\"; register the entry first",
+                    name);
     part = &state->parts.items[index];
     if (part->save || (!at && state->manifest.items[index].bytes))
-        return fail(HVD_E_INVAL, "hvd_state_move: \"%s\": %s", name,
-                    part->save ? "a custom entry has no place; its callbacks know where its data is"
-                               : "the address is NULL; pass the new one");
+        return fail(HVD_E_INVAL, "hvd_state_move: the entry \"%s\" %s", name,
+                    part->save ? "has callbacks, so it has no address that could move; let the "
+                                 "callbacks use the new memory"
+                               : "gets the address NULL; pass the new address");
     rc = state_find_device(state, "hvd_state_move", name, at, &device);
     if (!rc && part->on_device != (device != NULL))
         rc = fail(HVD_E_INVAL,
-                  "hvd_state_move: \"%s\" was in the memory of %s, and the new address is in the "
-                  "memory of %s; copy the data to memory of the same kind",
+                  "hvd_state_move: the entry \"%s\" was in the memory of %s, and the new address "
+                  "is in the memory of %s; pass an address of the same kind of memory",
                   name, part->on_device ? "a GPU" : "the host", device ? "a GPU" : "the host");
     if (!rc && state->phase != STATE_IDLE)
         rc = state_fence(state, fail_err()); /* a commit may still read the old memory */

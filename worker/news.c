@@ -1,7 +1,8 @@
 /*
  * news.c: what hvd_news and hvd_news_fd tell of the running round.
  *
- * Called wherever a field of struct rounds changes on which the news depend (ticket.c, rounds.c).
+ * Called by ticket.c and rounds.c when `open`, `failed`, `news`, `round` or `cancelled` of struct
+ * rounds has changed, or `coming` of struct news.
  * Invariant: the eventfd is readable exactly while hvd_news is not 0, and no news outlive train.
  */
 #include "worker/news.h"
@@ -24,9 +25,10 @@ void news_release(struct news *news)
         close(news->fd);
 }
 
-/* Makes the eventfd readable, or not. The result does not count: the number in it is 0 or 1, so
- * this fails only if the program reads or closes the descriptor, against the contract. */
-static void show(const struct news *news, bool readable)
+/* Makes the eventfd readable, or not readable any more. The result of the call does not matter: the
+ * number in the eventfd is 0 or 1, so the call fails only if the program has read or closed the
+ * descriptor, which hvd.h forbids. */
+static void news_show(const struct news *news, bool readable)
 {
     uint64_t one = 1;
     ssize_t moved =
@@ -49,7 +51,7 @@ void news_update(struct rounds *rounds)
         return;
     atomic_store_explicit(&news->now, now, memory_order_relaxed);
     if (news->fd >= 0 && !now != !before)
-        show(news, now != 0);
+        news_show(news, now != 0);
 }
 
 int news_open(struct news *news, struct hvd_err *err)
@@ -59,10 +61,10 @@ int news_open(struct news *news, struct hvd_err *err)
     news->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (news->fd < 0)
         return err_set(err, HVD_E_LIMIT,
-                       "hvd_news_fd: no descriptor can be made (%s); raise the limit of open files "
-                       "(ulimit -n)",
+                       "hvd_news_fd: the kernel gives no descriptor (%s); raise the limit of open "
+                       "files (ulimit -n)",
                        strerror(errno));
     if (news->now)
-        show(news, true);
+        news_show(news, true);
     return news->fd;
 }

@@ -1,7 +1,7 @@
 /*
- * news.h: what is known of the running round beside its collectives: news for the program (a change
- * is coming, the round is over), and what the program says of the round itself (hvd_revoke,
- * hvd_fail). Part of struct rounds, and protected by the lock of that struct.
+ * news.h: the news of the running round, which the program asks for with hvd_news (a change of the
+ * membership is coming, or the round is over), and what the program itself says about the round
+ * (hvd_revoke, hvd_fail). struct news is a part of struct rounds, whose lock protects it.
  */
 #ifndef WORKER_NEWS_H
 #define WORKER_NEWS_H
@@ -20,8 +20,8 @@ struct news {
 void news_init(struct news *news);
 void news_release(struct news *news);
 
-/* Computes `now` anew, and lets the eventfd say the same. Called after each change of a field on
- * which the news depend. The caller holds the lock. */
+/* Computes `now` anew, and makes the eventfd readable exactly if `now` is not 0. Called after each
+ * change of a field on which the news depend. The caller holds the lock. */
 void news_update(struct rounds *rounds);
 
 /* Returns the eventfd, which is made when it is first asked for, so that other programs do not pay

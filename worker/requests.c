@@ -13,15 +13,17 @@
 #include "base/time.h"
 #include "os/clock.h"
 #include "os/thread.h"
+#include "proto/commit.h"
 #include "worker/call.h"
 #include "worker/fusion.h"
+#include "worker/persist.h"
 #include "worker/rounds_internal.h"
 
 /* A handle of the program (hvd_request *) is no pointer. It is made of a number that is never
  * used twice, and of the index of the request in `all`; both count from 1. */
 #define PLACE_BITS 16
 #define PLACE_MASK (((uintptr_t)1 << PLACE_BITS) - 1)
-_Static_assert(LIMIT_REQUESTS < (1 << PLACE_BITS), "a place is part of a name");
+_Static_assert(LIMIT_REQUESTS < (1 << PLACE_BITS), "the index of a request is part of its name");
 
 int requests_init(struct requests *requests)
 {
@@ -60,6 +62,103 @@ static struct request *request_find(const struct requests *requests, const hvd_r
     return requests->all.items[place];
 }
 
+/* Makes sure that there is an unused request. */
+static int request_reserve(struct requests *requests, struct hvd_err *err)
+{
+    struct request *request;
+    int rc;
+
+    if (requests->unused)
+        return 0;
+    rc = VEC_RESERVE(&requests->all, 1, LIMIT_REQUESTS);
+    request = rc ? NULL : mem_zalloc(sizeof(*request));
+    if (rc == HVD_E_LIMIT)
+        return err_set(
+            err, rc,
+            "more than %d requests (LIMIT_REQUESTS) are open; call hvd_wait for each request",
+            LIMIT_REQUESTS);
+    if (!request)
+        return err_set(err, HVD_E_NOMEM, "no memory for a request; free memory on this host");
+    requests->all.items[requests->all.count++] = request;
+    request->name = requests->all.count;
+    request_put_back(requests, request);
+    return 0;
+}
+
+/* Takes an unused request, which must be there, and gives it a new handle. */
+static struct request *request_take(struct requests *requests)
+{
+    /* The counter belongs to the process, so no name is used twice, even after hvd_shutdown and
+     * hvd_init. */
+    static atomic_uintptr_t numbers;
+    struct request *request = requests->unused;
+    uintptr_t number = atomic_fetch_add(&numbers, 1) + 1;
+
+    requests->unused = request->next;
+    *request = (struct request){ .name = number << PLACE_BITS | (request->name & PLACE_MASK),
+                                 .marks = request->marks };
+    return request;
+}
+
+/* ---- requests for a checkpoint --------------------------------------------------------------- */
+
+/* A request that was waited for has only its index as a name, and is not touched. */
+static void requests_end_persists(struct rounds *rounds, uint64_t commit, int code,
+                                  const char *text)
+{
+    struct requests *requests = &rounds->requests;
+
+    for (size_t i = 0; i < requests->all.count; i++) {
+        struct request *request = requests->all.items[i];
+
+        if (!(request->name >> PLACE_BITS) || !request->commit || request->done ||
+            request->commit > commit)
+            continue;
+        if (code)
+            (void)err_set(&request->outcome, code, "%s", text);
+        request->done = true;
+    }
+    pthread_cond_broadcast(&requests->done);
+}
+
+void requests_cancel_persists(struct rounds *rounds, uint64_t round)
+{
+    if (round == UINT64_MAX)
+        requests_end_persists(rounds, round, HVD_E_LOST, "the agent of this host is gone");
+    else
+        requests_end_persists(rounds, COMMIT_FIRST_OF(round + 1) - 1, HVD_E_REVOKED,
+                              "the round was revoked before the checkpoint was complete; ask again "
+                              "after the next commit");
+}
+
+int requests_persist(struct rounds *rounds, uint64_t commit, hvd_request **ret_request,
+                     struct hvd_err *err)
+{
+    struct request *request;
+    int rc;
+
+    rounds_lock(rounds);
+    rc = request_reserve(&rounds->requests, err);
+    if (!rc) {
+        request = request_take(&rounds->requests);
+        request->commit = commit;
+        request->owner = pthread_self();
+        *ret_request = (hvd_request *)request->name;
+        /* A round that was cancelled before has ended the requests that there were. */
+        if (COMMIT_ROUND_OF(commit) <= rounds->cancelled)
+            requests_cancel_persists(rounds, rounds->cancelled);
+    }
+    rounds_unlock(rounds);
+    return rc;
+}
+
+void requests_persisted(struct rounds *rounds, uint64_t commit, int code, const char *text)
+{
+    rounds_lock(rounds);
+    requests_end_persists(rounds, commit, code, text);
+    rounds_unlock(rounds);
+}
+
 /* ---- the queue ------------------------------------------------------------------------------- */
 
 /* Finishes the first `count` requests of the queue with this outcome. From then on the threads
@@ -75,10 +174,11 @@ static void finish_first(struct rounds *rounds, size_t count, const struct hvd_e
         if (outcome->code)
             request->outcome = *outcome;
         request->done = true;
+        if (requests->blocked == request)
+            requests->blocked = NULL;
     }
     atomic_fetch_add_explicit(&rounds->calls, count, memory_order_relaxed);
     if (!requests_pend(requests)) { /* the ticket of the pending requests is free now */
-        requests->blocked = false;
         ticket_update(rounds);
         if (!requests->coming) /* otherwise the thread that appends a request keeps the ticket */
             ticket_give(rounds);
@@ -157,7 +257,7 @@ static void run_first(struct rounds *rounds)
         revoke_pending(rounds, why.text);
 }
 
-/* The thread that makes the call of each batch, unless a waiter is faster (help_out). */
+/* The thread that makes the call of each batch, unless a waiter is faster (await_request). */
 static void *run_requests(void *arg)
 {
     struct rounds *rounds = arg;
@@ -174,34 +274,23 @@ static void *run_requests(void *arg)
     return NULL;
 }
 
-/* Makes the calls up to this request, as long as no other thread makes one. Only calls on host
- * memory: those on GPU memory may wait for the GPU, and are left to the thread. */
-static void help_out(struct rounds *rounds, const struct request *request)
-{
-    struct requests *requests = &rounds->requests;
-
-    while (!request->done && !requests->running && requests->first && !requests->first->call.device)
-        run_first(rounds);
-    if (requests->first && !requests->running)
-        pthread_cond_signal(&requests->work);
-}
-
 /* Ends the thread that makes the calls, when no request is pending. The caller does not hold the
  * lock. */
 void requests_close(struct rounds *rounds)
 {
     struct requests *requests = &rounds->requests;
 
-    if (!requests->threaded)
-        return;
     rounds_lock(rounds);
+    requests_end_persists(rounds, UINT64_MAX, HVD_E_STATE,
+                          "hvd_shutdown was called before the checkpoint was complete; wait first");
     requests->closing = true;
     pthread_cond_signal(&requests->work);
     while (requests->waiters) /* all requests are done, and the threads that wait for them are about
                                  to return */
         pthread_cond_wait(&requests->done, &rounds->lock);
     rounds_unlock(rounds);
-    pthread_join(requests->thread, NULL);
+    if (requests->threaded)
+        pthread_join(requests->thread, NULL);
     requests->threaded = false;
 }
 
@@ -226,14 +315,15 @@ void requests_drop(struct rounds *rounds, const char *why)
     requests->dropped = NULL;
 }
 
-/* Counts the requests that the program has started and not waited for: those whose name has a
- * number. */
+/* Counts the collectives that the program has started and not waited for. A request whose handle
+ * (`name`) has no number is unused; one with a `commit` is a checkpoint. */
 size_t requests_open(const struct requests *requests)
 {
     size_t open = 0;
 
     for (size_t i = 0; i < requests->all.count; i++)
-        open += requests->all.items[i]->name >> PLACE_BITS != 0;
+        open += requests->all.items[i]->name >> PLACE_BITS != 0 &&
+                !requests->all.items[i]->commit && !requests->all.items[i]->queue;
     return open;
 }
 
@@ -284,6 +374,31 @@ static int check_alone(const struct requests *requests, struct hvd_err *err)
     return 0;
 }
 
+int requests_come(struct rounds *rounds, struct hvd_err *err)
+{
+    struct requests *requests = &rounds->requests;
+    int rc;
+
+    rounds_lock(rounds);
+    rc = ticket_allow(rounds, false /* a call of the program */, err);
+    if (!rc)
+        rc = requests_pend(requests) ? check_alone(requests, err) : ticket_take(rounds, err);
+    if (!rc)
+        requests->coming = true;
+    rounds_unlock(rounds);
+    return rc;
+}
+
+void requests_leave(struct rounds *rounds, int code, const struct hvd_err *why)
+{
+    rounds_lock(rounds);
+    rounds->requests.coming = false;
+    ticket_note(rounds, code, why);
+    if (!requests_pend(&rounds->requests))
+        ticket_give(rounds);
+    rounds_unlock(rounds);
+}
+
 /* Puts a call at the end of the queue. The caller has the lock and the ticket (its own, or the
  * ticket of the pending requests), so the round stays the same and no other thread adds a call.
  * The lock is released while the call is checked; after that the round may have ended. `wrong`
@@ -306,6 +421,12 @@ static int append_request(struct rounds *rounds, const hvd_call *call, const cha
     }
     rounds_lock(rounds);
     requests->coming = false;
+    if (!rc && fusion_is_torn(rounds, request))
+        rc = refuse_call(rounds, HVD_E_INVAL,
+                         "a call in a group that its members alone have opened uses memory of an "
+                         "earlier request, which may still be fused with later ones; wait for that "
+                         "request first",
+                         err);
     ticket_note(rounds, rc, err);
     if (!rc)
         rc = ticket_allow(rounds, false /* a call of the program */, err);
@@ -320,30 +441,53 @@ static int append_request(struct rounds *rounds, const hvd_call *call, const cha
 }
 
 /* Waits for a request until deadline_us, and returns the result of its call. HVD_E_TIMEOUT: the
- * request is not done. The lock is released while the thread waits. */
+ * request is not done. The lock is released while the thread waits, but not after it has seen that
+ * the request is not done: the caller still finds it so, and keeps the handle. */
 static int await_request(struct rounds *rounds, const struct request *request, int64_t deadline_us,
                          struct hvd_err *err)
 {
     struct requests *requests = &rounds->requests;
-    bool late = false;
-    int rc;
+    bool persists = request->commit && pthread_equal(request->owner, pthread_self());
+    bool late;
+    int rc, told; /* told: the code that train must return */
 
     requests->waiters++;
-    if (deadline_us == TIME_NEVER)
-        help_out(rounds, request);
+    atomic_fetch_add(&requests->persisting, persists);
+    /* Train must return, and the driver waits for that before it takes a checkpoint. */
+    late = persists && rounds->news;
+    if (deadline_us == TIME_NEVER && request->queue) {
+        transfers_help(request);
+    } else if (deadline_us == TIME_NEVER && !request->commit) {
+        /* This thread makes the calls up to the request itself, as long as no other thread makes
+         * one. Calls on GPU memory may wait for the GPU: they are left to the thread of the
+         * requests. */
+        while (!request->done && !requests->running && requests->first &&
+               !requests->first->call.device)
+            run_first(rounds);
+        if (requests->first && !requests->running)
+            pthread_cond_signal(&requests->work);
+    }
     while (!request->done && !late)
         late = thread_cond_wait(&requests->done, &rounds->lock, deadline_us);
     late = !request->done;
-    rounds_unlock(rounds);
-    rc = late ? HVD_E_TIMEOUT : request->outcome.code;
-    if (late)
-        err_set(err, rc, "hvd_wait_for: the request is not done yet; wait again");
+    told = late && persists ? rounds->news : 0;
+    rc = told ? HVD_E_STATE : late ? HVD_E_TIMEOUT : request->outcome.code;
+    if (told)
+        err_set(err, rc,
+                "the checkpoint is not complete, and a commit or check has returned %s; return "
+                "that code from train, and wait again when it is called again",
+                err_name(told));
+    else if (late)
+        err_set(err, rc, "hvd_wait_for: the request is not done yet; call hvd_wait_for again");
     else if (rc && err)
         *err = request->outcome;
-    if (!rc && request->call.streamed) /* later work in the program's stream finds the result */
+    if (!rc && request->call.streamed) { /* later work in the program's stream finds the result */
+        rounds_unlock(rounds);
         rc = gpu_pass_on(rounds->gpu, &request->marks, err);
-    rounds_lock(rounds);
+        rounds_lock(rounds);
+    }
     requests->waiters--;
+    atomic_fetch_sub(&requests->persisting, persists);
     if (requests->closing)
         pthread_cond_broadcast(&requests->done);
     return rc;
@@ -359,6 +503,14 @@ int requests_run(struct rounds *rounds, const hvd_call *call, struct hvd_err *er
     bool behind;
     int rc;
 
+    if (call_is_transfer(call)) {
+        rounds_lock(rounds);
+        rc = transfers_append(rounds, call, true /* waits */, &request, err);
+        if (!rc)
+            rc = await_request(rounds, &request, TIME_NEVER, err);
+        rounds_unlock(rounds);
+        return rc;
+    }
     if (ticket_try(rounds))
         return run_now(rounds, call, err);
     /* The ticket is not free: requests are pending, another thread is in a call, or the round
@@ -371,7 +523,7 @@ int requests_run(struct rounds *rounds, const hvd_call *call, struct hvd_err *er
         if (!rc)
             rc = append_request(rounds, call, NULL, true /* waits */, &request, err);
         if (!rc) {
-            requests->blocked = true; /* stays true until no request is pending */
+            requests->blocked = &request;
             rc = await_request(rounds, &request, TIME_NEVER, err);
         }
     } else if (!rc) {
@@ -387,34 +539,30 @@ int requests_run(struct rounds *rounds, const hvd_call *call, struct hvd_err *er
 int requests_start(struct rounds *rounds, const hvd_call *call, hvd_request **ret_request,
                    struct hvd_err *err)
 {
-    /* The counter belongs to the process, so no name is used twice, even after hvd_shutdown and
-     * hvd_init. */
-    static atomic_uintptr_t numbers;
     const char *wrong = /* NULL: nothing is wrong */
-        ret_request ? NULL : "hvd_start: ret_request is NULL; pass a place for the request";
+        ret_request ? NULL : "hvd_start: ret_request is NULL; pass a pointer that gets the request";
+    bool transfers = call_is_transfer(call) && ret_request;
     struct requests *requests = &rounds->requests;
     struct request *request;
-    uintptr_t number;
     int rc;
 
     rounds_lock(rounds);
     rc = ticket_allow(rounds, false /* a call of the program */, err);
-    if (!rc && !requests->unused) {
-        rc = VEC_RESERVE(&requests->all, 1, LIMIT_REQUESTS);
-        request = rc ? NULL : mem_zalloc(sizeof(*request));
-        if (request) {
-            requests->all.items[requests->all.count++] = request;
-            request->name = requests->all.count;
+    if (!rc)
+        rc = request_reserve(requests, err);
+    if (!rc && transfers) {
+        request = request_take(requests);
+        rc = transfers_append(rounds, call, false /* does not wait */, request, err);
+        if (rc)
             request_put_back(requests, request);
-        } else if (rc == HVD_E_LIMIT) {
-            err_set(err, rc,
-                    "more than %d requests (LIMIT_REQUESTS) are open; call hvd_wait for each",
-                    LIMIT_REQUESTS);
-        } else {
-            rc = err_set(err, HVD_E_NOMEM, "no memory for a request; free memory on this host");
-        }
+        else
+            *ret_request = (hvd_request *)request->name;
     }
-    if (!rc && !requests->threaded) {
+    if (rc || transfers) {
+        rounds_unlock(rounds);
+        return rc;
+    }
+    if (!requests->threaded) {
         if (thread_start(&requests->thread, 0, run_requests, rounds))
             rc = err_set(err, HVD_E_LIMIT,
                          "no thread can be started for requests; raise the limit of processes "
@@ -424,11 +572,7 @@ int requests_start(struct rounds *rounds, const hvd_call *call, hvd_request **re
     if (!rc)
         rc = requests_pend(requests) ? check_alone(requests, err) : ticket_take(rounds, err);
     if (!rc) {
-        request = requests->unused;
-        requests->unused = request->next;
-        number = atomic_fetch_add(&numbers, 1) + 1;
-        *request = (struct request){ .name = number << PLACE_BITS | (request->name & PLACE_MASK),
-                                     .marks = request->marks };
+        request = request_take(requests);
         rc = append_request(rounds, call, wrong, false /* does not wait */, request, err);
         if (!rc && ret_request)
             *ret_request = (hvd_request *)request->name;
@@ -443,7 +587,7 @@ static int no_such_request(struct hvd_err *err)
 {
     return err_set(err, HVD_E_INVAL,
                    "the request is unknown, or hvd_wait was called for it already; wait once for "
-                   "each request of hvd_start");
+                   "each request of hvd_start and hvd_checkpoint");
 }
 
 /* Tells whether a request is done. A program that asks wants the request to run, so the batch
@@ -454,12 +598,13 @@ int requests_test(struct rounds *rounds, hvd_request *request, int *ret_done, st
     bool done = false;
 
     if (!ret_done)
-        return err_set(err, HVD_E_INVAL, "hvd_test: ret_done is NULL; pass a place for the result");
+        return err_set(err, HVD_E_INVAL,
+                       "hvd_test: ret_done is NULL; pass a pointer that gets the result");
     rounds_lock(rounds);
     found = request_find(&rounds->requests, request);
     if (found) {
         done = found->done;
-        if (!done && fusion_holds(&rounds->requests, found))
+        if (!done && !found->commit && !found->queue && fusion_holds(&rounds->requests, found))
             fusion_close(&rounds->requests);
     }
     rounds_unlock(rounds);
@@ -492,7 +637,7 @@ int requests_wait_for(struct rounds *rounds, hvd_request *request, int64_t timeo
         return no_such_request(err);
     }
     found->awaited = true;
-    if (!found->counted)
+    if (!found->counted && !found->commit && !found->queue)
         fusion_await(requests, found);
     found->counted = true;
     rc = await_request(rounds, found, deadline_us, err);

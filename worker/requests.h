@@ -1,17 +1,16 @@
 /*
  * requests.h: collectives that the program starts and waits for later. A thread makes the started
- * calls one after another; while a request is pending, the requests have the ticket
- * (rounds_internal.h).
+ * calls one after another; while one is pending, the requests have the ticket (rounds_internal.h).
  *
  *     start ──► pending ──► done ──wait──► gone
  *
  * A pending request is in a batch that is still open, or in a closed one, which is in the queue.
  * The requests of a batch are made by one operation (fusion.h); most batches have one request.
+ * Requests for a checkpoint are in no queue: persist.h; sends and receives: transfers.h.
  *
- * A handle is a number that is never used twice in a process, so the library recognises the handle
- * of a freed request, and touches no memory. If a call into the CUDA driver does not return, it
- * blocks only its own thread: the driver is called without the lock of struct rounds, because the
- * session's thread needs that lock to cancel a round.
+ * A handle is a number that is never used twice in a process, so the handle of a freed request is
+ * recognised without touching memory. The CUDA driver is called without the lock of struct rounds,
+ * which the session's thread needs to cancel a round.
  */
 #ifndef WORKER_REQUESTS_H
 #define WORKER_REQUESTS_H
@@ -19,6 +18,7 @@
 #include "base/vec.h"
 #include "worker/gpu.h"
 #include "worker/rounds.h"
+#include "worker/transfers.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -28,14 +28,16 @@
 struct request {
     /* next request of the same list: the open batch, the queue, or the unused requests */
     struct request *next;
-    uintptr_t name;      /* the handle; an unused request has only its index in it */
+    uintptr_t name;      /* the handle; the handle of an unused request is only its index */
     uint64_t era, batch; /* the era and the batch in which the request was started */
     bool done;
-    bool awaited; /* true: a thread waits for the request */
-    bool counted; /* true: a thread has waited for the request, and may have timed out */
+    bool awaited;    /* true: a thread waits for the request */
+    bool counted;    /* true: a thread has waited for the request, and may have timed out */
+    uint64_t commit; /* not 0: no collective, but a checkpoint of this commit, or of a later one */
+    pthread_t owner; /* the thread that has asked for the checkpoint */
+    struct transfer_queue *queue; /* of a send or receive (transfers.h); NULL: a collective */
     struct coll_call call;
-    /* for calls on GPU memory; the events are kept for the next use of this struct */
-    struct gpu_marks marks;
+    struct gpu_marks marks; /* for GPU memory; the events are kept for the next use of the struct */
     struct hvd_err outcome; /* the result of the call, and the reason */
 };
 
@@ -56,19 +58,20 @@ struct requests {
     atomic_bool holds; /* a batch is open; may be read without the lock */
     size_t room;       /* how many requests a batch may have */
     uint64_t era;      /* number that grows when a round begins, and after each hvd_join */
+    uint64_t apart;    /* how many batches were made for groups that other ranks do not know */
     size_t unawaited;  /* requests of the era that the program has not waited for yet */
     struct request *batch[REQUESTS_FUSED_MAX]; /* the requests of the batch in progress */
     struct coll_piece pieces[REQUESTS_FUSED_MAX];
-    /* true: a thread holds the ticket and is about to append a request */
-    bool coming;
-    bool blocked;        /* true: a thread waits in hvd_run for the last request */
-    const char *dropped; /* the reason for which requests_drop ends all pending requests; NULL: it
-                            does not run */
+    bool coming; /* a thread holds the ticket and is about to append a request */
+    /* the request for which a thread waits in hvd_run; NULL: none. The last one of the queue */
+    const struct request *blocked;
+    const char *dropped; /* why requests_drop ends all pending requests; NULL: it is not running */
     bool closing, threaded;
     pthread_t thread;
-    unsigned waiters;    /* number of threads that wait for a request */
-    pthread_cond_t work; /* wakes the thread that makes the calls */
-    pthread_cond_t done; /* wakes the waiters */
+    unsigned waiters;       /* number of threads that wait for a request */
+    atomic_uint persisting; /* threads that wait for a checkpoint that they have asked for */
+    pthread_cond_t work;    /* wakes the thread that makes the calls */
+    pthread_cond_t done;    /* wakes the waiters */
 };
 
 static inline bool requests_pend(const struct requests *requests)
@@ -87,8 +90,7 @@ int requests_start(struct rounds *rounds, const hvd_call *call, hvd_request **re
                    struct hvd_err *err) MUST_CHECK;
 int requests_test(struct rounds *rounds, hvd_request *request, int *ret_done,
                   struct hvd_err *err) MUST_CHECK;
-/* A thread that waits without a limit makes the call itself if no other thread has begun it: that
- * saves two switches between threads. */
+/* A thread that waits without a limit makes the call itself if no other thread has begun it. */
 int requests_wait(struct rounds *rounds, hvd_request *request, struct hvd_err *err) MUST_CHECK;
 /* HVD_E_TIMEOUT: the request is not done after timeout_us, and stays; below 0: no limit. */
 int requests_wait_for(struct rounds *rounds, hvd_request *request, int64_t timeout_us,
@@ -96,18 +98,23 @@ int requests_wait_for(struct rounds *rounds, hvd_request *request, int64_t timeo
 
 /* ---- called by rounds.c ---- */
 
+/* While a thread has come, no other thread may call, and the round stays; pending requests go on.
+ * requests_leave gets the result of the thread's work. The caller does not hold the lock. */
+int requests_come(struct rounds *rounds, struct hvd_err *err) MUST_CHECK;
+void requests_leave(struct rounds *rounds, int code, const struct hvd_err *why);
+
 /* Returns how many requests were started and not waited for. The caller holds the lock. */
 size_t requests_open(const struct requests *requests);
 
-/* Closes the open batch, so that its requests do not wait for more requests. The caller does not
- * hold the lock. Without an open batch the call costs one atomic load. */
+/* Closes the open batch, so that its requests do not wait for more. The caller does not hold the
+ * lock. Without an open batch the call costs one atomic load. */
 void requests_flush(struct rounds *rounds);
 /* Ends all pending requests with HVD_E_REVOKED and the reason `why`: the batch in progress is
  * cancelled, and no other batch is begun. When the function returns, all requests are done. The
  * caller holds the lock; it is released while the function waits. */
 void requests_drop(struct rounds *rounds, const char *why);
-/* Ends the thread that makes the calls, after all waiting threads have returned. No request may
- * be pending; the caller does not hold the lock. */
+/* For hvd_shutdown: ends checkpoint requests with HVD_E_STATE, waits until all waiting threads have
+ * returned, then ends the own thread. Nothing else may be pending; the caller has no lock. */
 void requests_close(struct rounds *rounds);
 
 #endif

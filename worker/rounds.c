@@ -8,8 +8,12 @@
  * All other data is under the lock.
  */
 #include "base/mem.h"
+#include "collectives/channel.h"
+#include "collectives/circle.h"
 #include "collectives/revoke.h"
 #include "worker/fusion.h"
+#include "worker/persist.h"
+#include "worker/rounds_groups.h"
 #include "worker/rounds_internal.h"
 
 #include <inttypes.h>
@@ -29,7 +33,8 @@ int rounds_create(const struct groups *groups, rounds_prepared_fn *prepared, voi
     atomic_init(&rounds->ticket, TICKET_SHUT);
     if (requests_init(&rounds->requests)) {
         mem_free(rounds);
-        return err_set(err, HVD_E_NOMEM, "no memory for the collectives of this worker");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the collectives of this worker; free memory on this host");
     }
     news_init(&rounds->about);
     pthread_mutex_init(&rounds->lock, NULL);
@@ -101,7 +106,7 @@ int rounds_settle(struct rounds *rounds, struct hvd_err *err)
 
 /* Leaves the round: frees its collectives when no thread is in them. Returns the error of
  * rounds_settle: after it no further round can begin. */
-static int leave_round(struct rounds *rounds, struct hvd_err *err)
+static int rounds_leave_now(struct rounds *rounds, struct hvd_err *err)
 {
     struct coll *old;
     int rc;
@@ -125,9 +130,10 @@ void rounds_free(struct rounds *rounds)
     rounds_lock(rounds);
     prepare_give_up(rounds); /* a PREPARE may have come after rounds_close */
     rounds_unlock(rounds);
-    (void)leave_round(rounds, NULL /* no caller needs the error */);
+    (void)rounds_leave_now(rounds, NULL /* no caller needs the error */);
     requests_close(rounds);
     requests_release(&rounds->requests);
+    VEC_RELEASE(&rounds->transfers.queues);
     news_release(&rounds->about);
     roll_free(rounds->roll);
     pthread_cond_destroy(&rounds->changed);
@@ -135,8 +141,9 @@ void rounds_free(struct rounds *rounds)
     mem_free(rounds);
 }
 
-/* Cancels this round and all before it: running collectives, and those that are being prepared. The
- * session's thread calls it. */
+/* Cancels this round and all before it: running collectives, those that are being prepared, and
+ * requests for a checkpoint, as the training may go back to an older commit. The session's thread
+ * calls it. */
 void rounds_cancel(struct rounds *rounds, uint64_t round)
 {
     rounds_lock(rounds);
@@ -146,6 +153,7 @@ void rounds_cancel(struct rounds *rounds, uint64_t round)
         prepare_give_up(rounds);
     if (rounds->coll && rounds->round <= round)
         coll_cancel(rounds->coll);
+    requests_cancel_persists(rounds, round);
     news_update(rounds);
     rounds_unlock(rounds);
 }
@@ -159,7 +167,7 @@ int rounds_enter(struct rounds *rounds, const struct rounds_order *order, bool p
     uint64_t round = order->round;
     struct coll *coll = NULL;
     struct roll *roll = NULL;
-    int rc = leave_round(rounds, err);
+    int rc = rounds_leave_now(rounds, err);
 
     if (rc)
         return rc;
@@ -205,8 +213,10 @@ void rounds_open(struct rounds *rounds, bool open)
         rounds->about.reason[0] = '\0';
         fusion_begin(&rounds->requests);
     } else {
-        requests_drop(rounds,
-                      "train has returned before the request was done; wait for each request");
+        requests_drop(rounds, "train has returned before the request was done; call hvd_wait for "
+                              "each request before train returns");
+        transfers_end(rounds, "train has returned before the send or receive was done; call "
+                              "hvd_wait for each request before train returns");
     }
     rounds_unlock(rounds);
 }
@@ -220,8 +230,8 @@ void rounds_tell(struct rounds *rounds, int news)
 }
 
 /* Leaves a round that has ended well: waits until no GPU of another member uses memory of this
- * one, and tells the peers that this member makes no more calls, so that they do not take its
- * end for a failure. */
+ * member, and tells the peers that this member makes no more calls, so that the peers do not count
+ * the end of this process as a failure. */
 void rounds_finish(struct rounds *rounds)
 {
     struct coll *coll;
@@ -241,8 +251,10 @@ void rounds_finish(struct rounds *rounds)
     ticket_end(rounds, 0);
 }
 
-/* Takes the ticket for a call of the library, and returns the collectives of the round; rounds_put
- * gives the ticket back. inside true: the call is allowed also before rounds_open. */
+/* Takes the ticket for a call of the library, and returns the collectives of the round. inside
+ * true: the call is allowed also before rounds_open. rounds_put gives the ticket back; `code` is
+ * the result of the call, and the first failure while train runs becomes the failure of the round.
+ */
 int rounds_get(struct rounds *rounds, bool inside, struct coll **ret_coll, struct hvd_err *err)
 {
     int rc;
@@ -262,7 +274,7 @@ void rounds_put(struct rounds *rounds, int code)
     ticket_end(rounds, code);
 }
 
-/* ---- news of the round, and what the program says of it ---- */
+/* ---- news of the round, and calls by which the program revokes it ---- */
 
 void rounds_watch(struct rounds *rounds, bool coming)
 {
@@ -297,6 +309,7 @@ int rounds_revoke(struct rounds *rounds, const char *why, struct hvd_err *err)
     if (!rc) {
         coll_revoke(rounds->coll, &told, why);
         ticket_note(rounds, HVD_E_REVOKED, &told);
+        requests_cancel_persists(rounds, rounds->round);
     }
     rounds_unlock(rounds);
     return rc == HVD_E_REVOKED ? 0 : rc; /* the round is over already */
@@ -312,8 +325,8 @@ int rounds_keep_reason(struct rounds *rounds, const char *text, struct hvd_err *
     if (rounds->open)
         memcpy(rounds->about.reason, line.text, sizeof(line.text));
     else
-        rc =
-            err_set(err, HVD_E_STATE, "hvd_fail: train does not run; call it before train returns");
+        rc = err_set(err, HVD_E_STATE,
+                     "hvd_fail: train does not run; call hvd_fail before train returns");
     rounds_unlock(rounds);
     return rc;
 }
@@ -326,7 +339,8 @@ bool rounds_reason(struct rounds *rounds, char text[ERR_TEXT_MAX])
     return text[0] != '\0';
 }
 
-/* ---- what has become of the round ------------------------------------------------------------ */
+/* ---- whether the round has failed, and why ----------------------------------------------------
+ */
 
 int rounds_failed(struct rounds *rounds)
 {
@@ -351,7 +365,8 @@ int rounds_judge(void *rounds_at, struct hvd_err *err)
     rounds_lock(rounds);
     if (rounds->coll && !coll_is_whole(rounds->coll)) {
         rc = err_set(&why, HVD_E_REVOKED,
-                     "round %" PRIu64 " has died before all of its collectives had ended",
+                     "round %" PRIu64 " was revoked before all its collectives had ended; "
+                     "return HVD_E_REVOKED from train",
                      rounds->round);
         ticket_note(rounds, rc, &why);
         if (err)
@@ -373,8 +388,15 @@ bool rounds_look(struct rounds *rounds, struct coll_wait *ret_wait)
     ret_wait->operation = NULL;
     if (rounds->coll)
         coll_wait_look(rounds->coll, ret_wait);
+    if (rounds->coll && !ret_wait->operation && rounds->requests.waiters)
+        coll_transfer_look(rounds->coll, ret_wait);
     rounds_unlock(rounds);
     return ret_wait->operation != NULL;
+}
+
+bool rounds_persist(struct rounds *rounds)
+{
+    return atomic_load(&rounds->requests.persisting) != 0;
 }
 
 /* Returns the number of ranks of a group (size true), or the index of this rank in it (size false;
@@ -389,13 +411,14 @@ int rounds_group(struct rounds *rounds, const hvd_group *group, bool size, struc
     if (group && rounds->roll)
         opened = roll_find(rounds->roll, group, &part);
     if (group && !opened && !groups_find(rounds->groups, group, &index)) {
-        rc =
-            err_set(err, HVD_E_INVAL,
-                    "no such group has been created since hvd_init, or opened in this round; use a "
-                    "group that hvd_group_create has returned");
+        rc = err_set(err, HVD_E_INVAL,
+                     "the group is unknown: it was not created since hvd_init, and not opened in "
+                     "this round; use a group that hvd_group_create has returned, or open the "
+                     "group again in this round");
     } else if (!rounds->roll) {
-        rc = err_set(err, HVD_E_STATE,
-                     "there has been no round yet; call this function only in train");
+        rc = err_set(
+            err, HVD_E_STATE,
+            "the size and rank in a group are asked before the first round; ask only in train");
     } else if (opened) {
         rc = size ? (int)opened->ranks.count : opened->ranks.count ? (int)opened->place : -1;
     } else if (!group) {
@@ -465,7 +488,7 @@ int rounds_open_group(struct rounds *rounds, const struct group_rule *rule, hvd_
     roll = rounds->roll;
     if (!ret_group)
         rc = err_set(err, HVD_E_INVAL,
-                     "hvd_group_create: ret_group is NULL; pass a place for the group");
+                     "hvd_group_create: ret_group is NULL; pass a pointer that gets the group");
     else if (rule->belongs || !rule->listed)
         rc = roll_divide(roll, rule->belongs, rule->arg, &opening, err);
     else
@@ -484,25 +507,73 @@ int rounds_open_group(struct rounds *rounds, const struct group_rule *rule, hvd_
     return rc;
 }
 
-/* Closes a group that was opened in this round. All members make this call, which is a
- * collective. */
+/* Opens a group among its members alone. Requests may be pending, because no other rank has a part
+ * in this. */
+int rounds_open_apart(struct rounds *rounds, const int *ranks, size_t count, uint64_t tag,
+                      hvd_group **ret_group, struct hvd_err *err)
+{
+    struct coll_ranks listed;
+    int rc = requests_come(rounds, err);
+
+    if (rc)
+        return rc;
+    if (!ret_group)
+        rc = err_set(err, HVD_E_INVAL,
+                     "hvd_group_open: ret_group is NULL; pass a place for the group");
+    else
+        rc = roll_gather(rounds->roll, ranks, count, &listed, err);
+    if (rc) {
+        (void)coll_refuse(rounds->coll, NULL, "%s", err->text);
+    } else {
+        rc = coll_open_group(rounds->coll, &listed, tag, err);
+        if (rc)
+            roll_give_up(rounds->roll);
+    }
+    if (!rc) {
+        rounds_lock(rounds);
+        roll_add(rounds->roll, ret_group);
+        rounds_unlock(rounds);
+    }
+    requests_leave(rounds, rc, err);
+    return rc;
+}
+
+/* Closes a group that was opened in this round. If all ranks have opened the group, all make this
+ * call, which is a collective then. */
 int rounds_close_group(struct rounds *rounds, const hvd_group *group, struct hvd_err *err)
 {
     struct coll_opening opening = { .group = 0 };
     const struct coll_call call = { .kind = COLL_CLOSE, .opening = &opening };
-    int rc = group_begin(rounds, "closed", err);
+    const struct roll_opened *opened;
+    size_t part = 0;
+    bool closed;
+    int rc = requests_come(rounds, err);
 
     if (rc)
         return rc;
-    if (!roll_find(rounds->roll, group, &opening.group)) {
+    /* A group that only its members have opened is closed on this rank only. */
+    rounds_lock(rounds);
+    closed = roll_find(rounds->roll, group, &part) && roll_is_apart(rounds->roll, part);
+    if (closed)
+        roll_close(rounds->roll, part);
+    rounds_unlock(rounds);
+    requests_leave(rounds, 0, err);
+    if (closed)
+        return 0;
+    rc = group_begin(rounds, "closed", err);
+    if (rc)
+        return rc;
+    opened = roll_find(rounds->roll, group, &part);
+    if (!opened) {
         rc = err_set(err, HVD_E_INVAL,
-                     "hvd_group_close: no such group is open; a group is closed once, in the round "
-                     "in which train has opened it");
+                     "hvd_group_close: the group is not open; close a group once, in the round in "
+                     "which train has opened the group");
         return group_refuse(rounds, rc, err);
     }
+    opening.group = rounds->roll->part_count + opened->number;
     rc = coll_run(rounds->coll, &call, err);
     rounds_lock(rounds);
-    roll_close(rounds->roll, opening.group);
+    roll_close(rounds->roll, part);
     rounds_unlock(rounds);
     ticket_end(rounds, rc);
     return rc;

@@ -1,9 +1,10 @@
 /*
- * rounds.h: the collectives of this process: those of the running round, and those of the next
- * round, which a separate thread connects while the running round goes on. The training loop enters
- * rounds. The session's thread prepares, abandons and cancels rounds. Any thread of the program may
- * be in a collective, but only one at a time: the thread that has the ticket. While requests
- * (requests.h) are pending, they have the ticket.
+ * rounds.h: the connections and collective calls of this process in the running round. While the
+ * running round goes on, a separate thread already connects the next round. The training loop
+ * enters rounds. The session's thread (the thread that talks to the agent) prepares, abandons and
+ * cancels rounds. Any thread of the program may call a collective, but only one thread at a time:
+ * the thread that has the ticket. While started requests (requests.h) are pending, no thread of the
+ * program can take the ticket.
  */
 #ifndef WORKER_ROUNDS_H
 #define WORKER_ROUNDS_H
@@ -17,8 +18,8 @@
 
 struct rounds;
 
-/* Tells the session how the preparation of a round has ended; outcome->code 0: it is connected. The
- * connecting thread calls it; without memory for the round, rounds_prepare does. */
+/* Tells the session how the preparation of a round has ended; outcome->code 0: the round is
+ * connected. The connecting thread calls it; without memory for the round, rounds_prepare does. */
 typedef void rounds_prepared_fn(void *arg, uint64_t round, const struct hvd_err *outcome);
 
 /* Creates the collectives of this process. groups is borrowed; NULL: there are none. */
@@ -79,7 +80,8 @@ int rounds_settle(struct rounds *rounds, struct hvd_err *err) MUST_CHECK;
  * members whose GPU still reads or writes memory of this worker's GPU (coll_part). */
 void rounds_finish(struct rounds *rounds);
 
-/* Notes that train was told `news`: until the next round every collective returns HVD_E_STATE. */
+/* Notes that train was told to return `news`. News above 0: until the next round every collective
+ * returns HVD_E_STATE. */
 void rounds_tell(struct rounds *rounds, int news);
 
 /* rounds_failed returns the code of the round's first failure; 0: the round has not failed.
@@ -91,7 +93,7 @@ void rounds_why(struct rounds *rounds, struct hvd_err *ret_why);
  * kept. HVD_E_REVOKED: a collective was cut short, although its call may have returned 0. */
 int rounds_judge(void *rounds, struct hvd_err *err) MUST_CHECK;
 
-/* ---- called by the callers of collectives ---- */
+/* ---- called for each collective of the program ---- */
 
 /* Takes the ticket and returns the collectives of the running round, valid until rounds_put.
  * `inside` is true for the library's own calls, before rounds_open. HVD_E_STATE: no call is allowed
@@ -103,13 +105,6 @@ void rounds_put(struct rounds *rounds, int code);
 
 /* Answers hvd_group_size (size is true) or hvd_group_rank (size is false). */
 int rounds_group(struct rounds *rounds, const hvd_group *group, bool size, struct hvd_err *err);
-
-/* Opens a group in the running round, until its end, or closes such a group. All members make the
- * same call. HVD_E_BUSY: there are requests that were not waited for. */
-int rounds_open_group(struct rounds *rounds, const struct group_rule *rule, hvd_group **ret_group,
-                      struct hvd_err *err) MUST_CHECK;
-int rounds_close_group(struct rounds *rounds, const hvd_group *group,
-                       struct hvd_err *err) MUST_CHECK;
 
 /* ---- called by the watchdog ---- */
 

@@ -1,13 +1,13 @@
 /*
- * rounds_internal.h: the collectives of this process, as the files of rounds share them. A file
- * calls only functions of the files below its own:
- *
- *     rounds.c           life of a round: entered, cancelled, settled, left; questions about it
- *     requests.c         calls, and the thread that makes those that were started (requests.h)
- *     fusion.c           which of the started calls become one operation (fusion.h)
- *     rounds_prepare.c   the next round's collectives, connected while the round still runs
- *     ticket.c           which thread may be inside a collective
- *     news.c             what the program is told of the round (news.h)
+ * rounds_internal.h: struct rounds (rounds.h), which seven files share. A file calls only functions
+ * of the files that stand below it in this list:
+ *     rounds.c           enters, cancels, settles and leaves a round; answers questions about it
+ *     requests.c         makes the collective calls, also those that hvd_start began (requests.h)
+ *     transfers.c        makes the sends and receives (transfers.h)
+ *     fusion.c           decides which started calls become one operation (fusion.h)
+ *     rounds_prepare.c   connects the next round while the running round still goes on
+ *     ticket.c           decides which thread may be inside a collective
+ *     news.c             keeps what the program is told of the round (news.h)
  */
 #ifndef WORKER_ROUNDS_INTERNAL_H
 #define WORKER_ROUNDS_INTERNAL_H
@@ -21,26 +21,26 @@
 #include <stdatomic.h>
 
 /* The collectives of the next round, from PREPARE until the round is entered or given up. */
-struct opening {
+struct next_round {
     uint64_t round, incarnation;
-    struct msg prepare; /* the message, which lists the members; released with the opening */
+    struct msg prepare; /* the message, which lists the members; released with the struct */
     struct roll *roll;
     struct coll *coll; /* made by the connecting thread, which also makes `roll` */
-    bool taken;        /* the connecting thread works on this opening */
+    bool taken;        /* the connecting thread works on this round */
     bool done;         /* the collectives are connected */
-    /* true: given up; the connecting thread frees the opening when it has finished */
+    /* true: given up; the connecting thread frees the struct when its work on the round is done */
     bool abandoned;
 };
 
 /*
- * Only one thread at a time may be in a collective: the thread that has the ticket. `ticket` is 0
- * when a thread of the program may take the ticket without the lock. TICKET_SHUT is set: a thread
- * that takes the ticket or gives it back must first lock, and look at the other fields. TICKET_SHUT
- * changes only with the lock held. Without it, taking and giving cost one atomic operation each.
+ * Only one thread at a time may be in a collective: the thread that has the ticket. A thread takes
+ * the ticket before the call and gives it back after the call. While TICKET_SHUT is not set, both
+ * cost one atomic operation and need no lock. While TICKET_SHUT is set, a thread must first take
+ * the lock and look at the other fields. TICKET_SHUT changes only with the lock held.
  *
  *     0 ──take──► TAKEN ──give──► 0         TAKEN | SHUT ──give, with the lock held──► SHUT
  *
- * Pending requests have the ticket together, because their queue already orders the calls.
+ * While requests are pending, their queue orders the calls, and the ticket stays taken.
  */
 #define TICKET_TAKEN 1U
 #define TICKET_SHUT  2U
@@ -58,26 +58,26 @@ struct rounds {
     atomic_uint_fast64_t calls; /* ended collectives; written by the thread with the ticket */
 
     pthread_mutex_t lock;
-    /* signals that an opening has changed, or that the ticket was given back */
+    /* signals that the next round has changed, or that the ticket was given back */
     pthread_cond_t changed;
-    pthread_t thread; /* connects openings */
+    pthread_t thread; /* connects the next rounds */
     bool threaded;
     bool closing;
     /* the next round, while it is being prepared or is prepared; NULL: there is none */
-    struct opening *next;
+    struct next_round *next;
     struct coll *coll; /* of the running round; read by a thread with the ticket or the lock */
     struct roll *roll; /* of the running round; read by a thread with the ticket or the lock */
     uint64_t round;
-    uint64_t cancelled;       /* this round and all before it are cancelled */
+    uint64_t cancelled;       /* a round: that round and all earlier ones are cancelled */
     bool open;                /* true: the program may call, because train is running */
     int news;                 /* the news that train was told; 0: none */
     _Atomic int failed;       /* the code of the round's first failure; 0: none */
     struct hvd_err why;       /* the text of the failure in `failed` */
     struct hvd_err unsettled; /* code not 0: a GPU may still write for a collective that has ended,
                                  so no round can begin */
-
     struct news about;
     struct requests requests;
+    struct transfers transfers;
 };
 
 /* ---- ticket.c: the caller does not hold rounds->lock ---- */
@@ -105,9 +105,9 @@ void ticket_note(struct rounds *rounds, int code, const struct hvd_err *why);
 
 /* ---- rounds_prepare.c: the caller holds rounds->lock ---- */
 
-void prepare_give_up(struct rounds *rounds); /* gives up the opening, if there is one */
+void prepare_give_up(struct rounds *rounds); /* gives up the next round, if there is one */
 /* Returns the prepared collectives of this round, if they are connected. Otherwise the function
- * returns NULL and gives up the opening. */
+ * returns NULL and gives up the next round. */
 struct coll *prepare_take(struct rounds *rounds, uint64_t round, struct roll **ret_roll);
 
 /* ---- rounds_prepare.c: the caller does not hold rounds->lock ---- */

@@ -3,8 +3,8 @@
  * while the running round trains (PROTOCOL.md: PREPARE, PREPARED, ABANDON).
  *
  * rounds.c calls here; the session's thread says which round to prepare or to abandon. A struct
- * opening is such a next round, from its PREPARE message until the round is entered or given up.
- * Invariant: there is at most one struct opening; and the callback `prepared` is called once for
+ * next_round is such a round, from its PREPARE message until the round is entered or given up.
+ * Invariant: there is at most one struct next_round; and the callback `prepared` is called once for
  * each, unless the round was abandoned.
  */
 #include "base/mem.h"
@@ -17,12 +17,12 @@
  * during this time. GPUs that need longer are connected when the new round has begun. */
 #define DEVICE_US (20 * TIME_S)
 
-static void opening_free(struct opening *opening)
+static void next_round_free(struct next_round *next)
 {
-    coll_free(opening->coll);
-    roll_free(opening->roll);
-    msg_release(&opening->prepare);
-    mem_free(opening);
+    coll_free(next->coll);
+    roll_free(next->roll);
+    msg_release(&next->prepare);
+    mem_free(next);
 }
 
 /* Makes the roll and the collectives of a round from its list of members. The caller connects them.
@@ -75,52 +75,52 @@ int prepare_make(struct rounds *rounds, const struct rounds_order *order, struct
  * this function only marks it as abandoned, and that thread frees it. */
 void prepare_give_up(struct rounds *rounds)
 {
-    struct opening *opening = rounds->next;
+    struct next_round *next = rounds->next;
 
     rounds->next = NULL;
-    if (!opening)
+    if (!next)
         return;
-    if (opening->coll)
-        coll_cancel(opening->coll);
-    if (opening->taken && !opening->done)
-        opening->abandoned = true;
+    if (next->coll)
+        coll_cancel(next->coll);
+    if (next->taken && !next->done)
+        next->abandoned = true;
     else
-        opening_free(opening);
+        next_round_free(next);
 }
 
 /* Returns the collectives of this round if they are prepared and connected. Otherwise the function
- * gives up the opening and returns NULL. */
+ * gives up the next round and returns NULL. */
 struct coll *prepare_take(struct rounds *rounds, uint64_t round, struct roll **ret_roll)
 {
-    struct opening *opening = rounds->next;
+    struct next_round *next = rounds->next;
     struct coll *coll;
 
-    if (!opening || opening->round != round || !opening->done) {
+    if (!next || next->round != round || !next->done) {
         prepare_give_up(rounds);
         return NULL;
     }
     rounds->next = NULL;
-    coll = opening->coll;
-    *ret_roll = opening->roll;
-    opening->coll = NULL;
-    opening->roll = NULL;
-    opening_free(opening);
+    coll = next->coll;
+    *ret_roll = next->roll;
+    next->coll = NULL;
+    next->roll = NULL;
+    next_round_free(next);
     return coll;
 }
 
 /* ---- the connecting thread ------------------------------------------------------------------- */
 
-/* The connecting thread: waits for a round that a PREPARE has announced (a struct opening),
+/* The connecting thread: waits for a round that a PREPARE has announced (a struct next_round),
  * makes the collectives of that round, and connects them. It does not hold the lock meanwhile;
  * so rounds_cancel and rounds_abandon can cancel these collectives from the moment when
- * opening->coll is set. */
-static void *connect_openings(void *arg)
+ * next->coll is set. */
+static void *connect_next_rounds(void *arg)
 {
     struct rounds *rounds = arg;
 
     rounds_lock(rounds);
     while (!rounds->closing) {
-        struct opening *opening = rounds->next;
+        struct next_round *next = rounds->next;
         struct hvd_err outcome = { 0 };
         struct coll *coll = NULL;
         struct roll *roll = NULL;
@@ -128,43 +128,43 @@ static void *connect_openings(void *arg)
         uint64_t round;
         int rc;
 
-        if (!opening || opening->taken) {
+        if (!next || next->taken) {
             pthread_cond_wait(&rounds->changed, &rounds->lock);
             continue;
         }
-        round = opening->round;
-        opening->taken = true;
+        round = next->round;
+        next->taken = true;
         rounds_unlock(rounds);
-        order = (struct rounds_order){ .incarnation = opening->incarnation,
+        order = (struct rounds_order){ .incarnation = next->incarnation,
                                        .round = round,
-                                       .members = &opening->prepare.u.prepare.members,
-                                       .secret = opening->prepare.u.prepare.secret };
+                                       .members = &next->prepare.u.prepare.members,
+                                       .secret = next->prepare.u.prepare.secret };
         rc = prepare_make(rounds, &order, &coll, &roll, &outcome);
         rounds_lock(rounds);
-        opening->coll = coll;
-        opening->roll = roll;
-        if (!rc && !opening->abandoned) {
+        next->coll = coll;
+        next->roll = roll;
+        if (!rc && !next->abandoned) {
             /* A worker that joins lets its agent connect to the others, to fetch the state later. A
              * member of the previous round has the state (PROTOCOL.md, Rounds). */
-            bool joins = rounds->round != opening->prepare.u.prepare.previous;
+            bool joins = rounds->round != next->prepare.u.prepare.previous;
 
             rounds_unlock(rounds);
             rc = coll_connect(coll, ROUNDS_CONNECT_US, &outcome);
             if (!rc)
                 coll_await_device(coll, DEVICE_US);
             if (!rc && joins && rounds->reach)
-                rc = rounds->reach(rounds->arg, &opening->prepare, &outcome);
+                rc = rounds->reach(rounds->arg, &next->prepare, &outcome);
             rounds_lock(rounds);
         }
         outcome.code = rc;
-        opening->done = true;
-        if (opening->abandoned) {
-            opening_free(opening);
+        next->done = true;
+        if (next->abandoned) {
+            next_round_free(next);
             continue;
         }
         if (rc) {
             rounds->next = NULL;
-            opening_free(opening);
+            next_round_free(next);
         }
         rounds_unlock(rounds);
         rounds->prepared(rounds->arg, round, &outcome);
@@ -177,7 +177,7 @@ static void *connect_openings(void *arg)
 /* Sets the engine, and starts the thread that connects the collectives of the next round. */
 int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine, struct hvd_err *err)
 {
-    if (thread_start(&rounds->thread, 0, connect_openings, rounds))
+    if (thread_start(&rounds->thread, 0, connect_next_rounds, rounds))
         return err_set(err, HVD_E_LIMIT,
                        "no thread can be started to prepare a round; raise the limit of processes "
                        "(ulimit -u)");
@@ -204,20 +204,20 @@ void rounds_close(struct rounds *rounds)
  * memory `prepared` gets the failure at once. */
 void rounds_prepare(struct rounds *rounds, uint64_t incarnation, const struct msg *prepare)
 {
-    struct opening *opening = mem_zalloc(sizeof(*opening));
+    struct next_round *next = mem_zalloc(sizeof(*next));
     struct hvd_err err = { 0 };
 
-    if (opening && !msg_copy(prepare, &opening->prepare)) {
-        opening->round = prepare->round;
-        opening->incarnation = incarnation;
+    if (next && !msg_copy(prepare, &next->prepare)) {
+        next->round = prepare->round;
+        next->incarnation = incarnation;
         rounds_lock(rounds);
         prepare_give_up(rounds);
-        rounds->next = opening;
+        rounds->next = next;
         pthread_cond_broadcast(&rounds->changed);
         rounds_unlock(rounds);
         return;
     }
-    mem_free(opening);
+    mem_free(next);
     err_set(&err, HVD_E_NOMEM,
             "no memory to prepare a round of %zu members; free memory on this host",
             prepare->u.prepare.members.count);

@@ -2,11 +2,12 @@
  * run.c: hvd_elastic_begin and hvd_elastic_next, and hvd_elastic_run, which calls both. The session
  * (worker/core) decides what the training loop does next; this file does it.
  *
- *     next ──► order ──► DO_ENTER: connect, reset callbacks, sync ──► 0: the program trains
- *               ▲  └──► DO_RESTORE   └──► DO_RETURN: end                 │
- *               └──────────────────── next, with the code of train ◄────┘
+ *     next ──► order ─┬─► DO_ENTER: connect, reset callbacks, load the state; the program trains,
+ *                     │   and then calls next with the value that train has returned
+ *                     ├─► DO_RESTORE: back to the last commit, and on to the next order
+ *                     └─► DO_RETURN: the run ends
  *
- * Runs on the thread that calls hvd_elastic_next; from then on it is the training thread.
+ * Runs on the thread that calls hvd_elastic_next, which is the training thread from then on.
  * Invariant: each order is answered by one event, also by a worker that cannot go on
  * (state->broken): it enters the round and fails in it, so that the other members learn of it.
  */
@@ -14,7 +15,9 @@
 #include "worker/addresses.h"
 #include "worker/fail.h"
 #include "worker/news.h"
+#include "worker/persist.h"
 #include "worker/state_device.h"
+#include "worker/store_calls.h"
 
 #include <stdio.h>
 
@@ -72,6 +75,7 @@ static void begin_round(hvd_state *state, uint64_t round)
     state->stepped = false;
     state->entered = (struct msg_entered){ .commit = 0 };
     state->remark[0] = '\0';
+    store_cancel(state->worker->store, round - 1);
 }
 
 /* Calls the reset callbacks of the program. After a failure state->broken has the code and the
@@ -84,10 +88,11 @@ static int call_resets(hvd_state *state)
         bool reserved = rc > 0 || rc == HVD_E_REVOKED || rc == HVD_E_LOST;
 
         if (rc)
-            return err_set(&state->broken, reserved ? HVD_E_STATE : rc,
-                           "reset callback %zu of %zu returned %d instead of 0, so the worker "
-                           "cannot train on; correct the callback, or what it needs",
-                           i + 1, state->resets.count, rc);
+            return err_set(
+                &state->broken, reserved ? HVD_E_STATE : rc,
+                "reset callback %zu of %zu returned %d instead of 0, so the worker cannot train "
+                "on; let the callback return 0, or remove the cause of its error",
+                i + 1, state->resets.count, rc);
     }
     return 0;
 }
@@ -119,7 +124,8 @@ static void open_train(hvd_state *state)
 static int close_train(hvd_state *state, int rc)
 {
     struct worker *worker = state->worker;
-    const struct hvd_err given = *fail_latest(); /* of this thread's calls in train */
+    /* the last error of this thread's calls in train */
+    const struct hvd_err given = *fail_latest();
     char reason[ERR_TEXT_MAX];
     bool revoked;
     int failed;
@@ -134,7 +140,7 @@ static int close_train(hvd_state *state, int rc)
     if (rc == 0 && !is_interrupted(state))
         fenced = state_fence(state, fail_err());
     else
-        fenced = state_settle(state, fail_err());
+        fenced = state_commit_to_snapshot(state, fail_err());
     rc = rc ? rc : fenced;
 
     /* Turns the result of train into the code of this round. HVD_E_REVOKED repeats the round, so it
@@ -164,13 +170,16 @@ static int close_train(hvd_state *state, int rc)
         rc = fail(rc, "%s", reason);
     else if (rc < 0 && fail_err()->code != rc && given.code == rc)
         *fail_err() = given;
-    else if (rc < 0 && fail_err()->code != rc) /* the program made the code up */
-        rc = fail(rc, "train returned %d, a failure of the program itself", rc);
+    else if (rc < 0 && fail_err()->code != rc) /* no call has returned this code */
+        rc = fail(rc,
+                  "train returned %d, an error of the program itself; look at the output of this "
+                  "worker, and let the program call hvd_fail with the reason",
+                  rc);
     timeline_events_returned(&worker->events, rc);
     return rc;
 }
 
-/* ---- with a session -------------------------------------------------------------------------- */
+/* ---- the steps of a worker with a driver ----------------------------------------------------- */
 
 static void say_event(const hvd_state *state, struct session_event event)
 {
@@ -230,9 +239,12 @@ static int enter_round(hvd_state *state, const struct loop_order *order, struct 
     return rc;
 }
 
-/* Tells the session how this round has ended for this worker: with rc, which close_train has
- * returned, or with the reason for which the worker cannot go on. */
-static void leave_round(hvd_state *state, int rc)
+/* Sends SESSION_RETURNED: `code` is how train has ended; `failed` is the first failure of the
+ * round, if train has returned only that the round is dead. A worker that cannot go on
+ * (state->broken) sends the reason for that instead of rc. A round that ended without an error is
+ * then left by rounds_finish, which waits for members that still use memory of this worker's GPU.
+ */
+static void run_leave_round(hvd_state *state, int rc)
 {
     struct rounds *rounds = state->worker->rounds;
     struct session_event returned = { .kind = SESSION_RETURNED, .code = rc };
@@ -247,12 +259,15 @@ static void leave_round(hvd_state *state, int rc)
         rounds_why(rounds, &err);
         returned.failed = err.code;
         returned.text = err.text;
-    } else if (fail_err()->code == rc) {
+    } else if (rc == 0 && rounds_reason(rounds, err.text)) {
+        returned.text = err.text; /* the program has said why it fails after its training */
+    } else if (rc && fail_err()->code == rc) {
         returned.text = fail_err()->text;
     }
     say_event(state, returned);
-    if (returned.code >=
-        0) /* members may still be in the last collective, or need this worker's last message */
+    /* 0 or news: other members may still be in the last collective, or need a message of this
+     * worker */
+    if (returned.code >= 0)
         rounds_finish(rounds);
 }
 
@@ -272,51 +287,13 @@ static bool take_round(hvd_state *state, const struct loop_order *order)
     }
     say_event(state, (struct session_event){ .kind = SESSION_SYNCED });
     if (state->broken.code) {
-        leave_round(state, state->broken.code);
+        run_leave_round(state, state->broken.code);
         return false;
     }
     if (state->remark[0])
         say_event(state, (struct session_event){ .kind = SESSION_REMARK, .text = state->remark });
     open_train(state);
     return true;
-}
-
-/* Carries out DO_RESTORE: goes back to the last commit, and tells the session which commits this
- * worker holds. */
-static void go_back(hvd_state *state)
-{
-    struct msg_held held[2];
-    struct msg_held_list list = { held, 0 };
-    struct hvd_err err;
-    int rc = 0;
-
-    if (!state->broken.code) /* otherwise a GPU may still write into live memory */
-        rc = state_restore_newest(state, COPY_ALL, &err);
-    if (rc && rc != HVD_E_NOTFOUND) /* HVD_E_NOTFOUND: there is no commit yet */
-        state->broken = err;
-    else
-        list.count = snapshot_held(state->snapshot, held);
-    say_event(state, (struct session_event){ .kind = SESSION_SETTLED, .held = &list });
-}
-
-/* Carries out the orders of the session, beginning with this one, until the program trains (0), or
- * the run has ended (HVD_FINISHED, other news, or an error). */
-static int obey_orders(hvd_state *state, struct loop_order *order)
-{
-    bool trains = false;
-
-    for (;;) {
-        switch (order->kind) {
-        case DO_ENTER: trains = take_round(state, order); break;
-        case DO_RESTORE: go_back(state); break;
-        case DO_RETURN: return order->code ? order->code : HVD_FINISHED;
-        default: PANIC("the loop is told to do %d between two rounds", (int)order->kind);
-        }
-        msg_release(&order->msg);
-        if (trains)
-            return 0;
-        session_thread_next(state->worker->session, order);
-    }
 }
 
 /* Sends READY, and waits for the first order of the session. */
@@ -337,7 +314,8 @@ static int get_ready(hvd_state *state, struct loop_order *ret_order, struct hvd_
     rc = manifest_entries(&state->manifest, &arena, &ready.entries);
     if (rc) {
         arena_release(&arena);
-        return err_set(err, rc, "no memory for the manifest of the state");
+        return err_set(err, rc,
+                       "no memory for the manifest of the state; free memory on this host");
     }
     ready.held = (struct msg_held_list){ held, snapshot_held(state->snapshot, held) };
     snprintf(data, sizeof(data), "data=%s", coll_engine_contact(worker->engine));
@@ -350,7 +328,8 @@ static int get_ready(hvd_state *state, struct loop_order *ret_order, struct hvd_
         addresses[ready.addresses.count++] = given->items[i];
     ready.addresses.items = addresses;
     say_event(state, (struct session_event){ .kind = SESSION_RUN, .ready = &ready });
-    session_thread_next(worker->session, ret_order); /* until then the session reads `ready` */
+    /* the session reads `ready` and its arena until this call returns */
+    session_thread_next(worker->session, ret_order);
     arena_release(&arena);
     return 0;
 }
@@ -359,15 +338,46 @@ static int get_ready(hvd_state *state, struct loop_order *ret_order, struct hvd_
 static int next_in_job(hvd_state *state, bool trained, int code)
 {
     struct loop_order order;
+    struct msg_held held[2];
+    struct msg_held_list list;
+    struct hvd_err err;
+    bool trains = false;
     int rc = 0;
 
     if (trained) {
-        leave_round(state, close_train(state, code));
+        run_leave_round(state, close_train(state, code));
         session_thread_next(state->worker->session, &order);
     } else {
         rc = get_ready(state, &order, fail_err());
     }
-    return rc ? rc : obey_orders(state, &order);
+    if (rc)
+        return rc;
+    /* Orders of the session are carried out until the program trains (0), or the run has ended
+     * (HVD_FINISHED, other news, or an error). */
+    for (;;) {
+        switch (order.kind) {
+        case DO_ENTER: trains = take_round(state, &order); break;
+        case DO_RESTORE: /* back to the last commit; the session learns which commits are held */
+            list = (struct msg_held_list){ held, 0 };
+            rc = 0;
+            if (!state->broken.code) /* otherwise a GPU may still write into live memory */
+                rc = state_restore_newest(state, COPY_ALL, &err);
+            if (rc && rc != HVD_E_NOTFOUND) /* HVD_E_NOTFOUND: there is no commit yet */
+                state->broken = err;
+            else
+                list.count = snapshot_held(state->snapshot, held);
+            say_event(state, (struct session_event){ .kind = SESSION_RESTORED, .held = &list });
+            break;
+        case DO_RETURN: return order.code ? order.code : HVD_FINISHED;
+        default:
+            PANIC("the training loop has got an action of kind %d between two rounds",
+                  (int)order.kind);
+        }
+        msg_release(&order.msg);
+        if (trains)
+            return 0;
+        session_thread_next(state->worker->session, &order);
+    }
 }
 
 /* Ends the round of a worker without a driver. 0: the program has revoked the round (hvd_revoke),
@@ -383,7 +393,7 @@ static int close_alone(hvd_state *state, int code)
     if (rc > 0)
         return fail(HVD_E_STATE,
                     "train returned %d (%s), but no call of the library has returned this code; "
-                    "return only codes that a call has returned",
+                    "return only codes that a call of the library has returned",
                     rc, err_text(rc));
     return rc ? rc : HVD_FINISHED;
 }
@@ -396,14 +406,14 @@ static int next_alone(hvd_state *state, bool trained, int code)
     const struct msg_member self = { .host = "localhost" };
     const struct msg_member_list members = { &self, 1 };
     const struct rounds_order alone = { .members = &members, .round = hvd_round() + 1 };
-    int rc;
+    int rc = trained ? close_alone(state, code) : 0;
 
-    rc = trained ? close_alone(state, code) : 0;
     if (rc)
         return rc;
     (void)cuda_if_used();
     timeline_events_enters(&state->worker->events, CAUSE_FIRST);
-    rc = rounds_enter(state->worker->rounds, &alone, false /* not prepared */, fail_err());
+    rc = rounds_enter(state->worker->rounds, &alone, false /* nothing is connected yet */,
+                      fail_err());
     if (rc)
         return rc;
     begin_round(state, alone.round);
@@ -419,7 +429,7 @@ static int next_alone(hvd_state *state, bool trained, int code)
  */
 
 /* Ends the run with this code, which is news or an error. */
-static int end_run(hvd_state *state, int rc)
+static int run_end(hvd_state *state, int rc)
 {
     struct worker *worker = state->worker;
 
@@ -427,6 +437,9 @@ static int end_run(hvd_state *state, int rc)
         *fail_err() = state->broken;
     else if (rc < 0 && fail_err()->code != rc)
         fail_plain(rc);
+    requests_persisted(
+        worker->rounds, UINT64_MAX, HVD_E_STATE,
+        "the run has ended before the checkpoint was complete; wait for it in train");
     state->phase = STATE_IDLE;
     atomic_store(&worker->running, false);
     return rc;
@@ -448,52 +461,41 @@ int hvd_elastic_begin(hvd_state *state)
     state->phase = STATE_BETWEEN;
     rc = begin_run(state, fail_err());
     if (rc)
-        return end_run(state, rc);
+        return run_end(state, rc);
     fail_forget();
     state->phase = STATE_BEGUN;
-    return 0;
-}
-
-/* Makes the calling thread the training thread, if the program may call hvd_elastic_next now. The
- * phase changes in one atomic step, so that of two threads one is refused. */
-static int take_loop(hvd_state *state, bool *ret_trained)
-{
-    enum state_phase begun = STATE_BEGUN, training = STATE_TRAINING;
-
-    *ret_trained = atomic_compare_exchange_strong(&state->phase, &training, STATE_BETWEEN);
-    if (!*ret_trained && !atomic_compare_exchange_strong(&state->phase, &begun, STATE_BETWEEN))
-        return training == STATE_IDLE
-                   ? fail(HVD_E_STATE,
-                          "hvd_elastic_next: hvd_elastic_begin has not been called for "
-                          "this state, or its run has ended; call it first")
-                   : fail(HVD_E_BUSY,
-                          "hvd_elastic_next: the training thread is in another call of the "
-                          "library; call hvd_elastic_next when that call has returned");
-    state->loop = pthread_self();
     return 0;
 }
 
 /* Ends the last round with `code`, waits for the next one, and enters it. */
 static int next_round(hvd_state *state, int code)
 {
-    bool trained;
-    int rc = take_loop(state, &trained);
+    enum state_phase begun = STATE_BEGUN, training = STATE_TRAINING;
+    bool trained = atomic_compare_exchange_strong(&state->phase, &training, STATE_BETWEEN);
+    int rc;
 
-    if (rc)
-        return rc;
+    /* The phase changes in one atomic step, so that of two threads one is refused. */
+    if (!trained && !atomic_compare_exchange_strong(&state->phase, &begun, STATE_BETWEEN))
+        return training == STATE_IDLE
+                   ? fail(HVD_E_STATE,
+                          "hvd_elastic_next: hvd_elastic_begin has not been called for this state, "
+                          "or the run has ended; call hvd_elastic_begin first")
+                   : fail(HVD_E_BUSY,
+                          "hvd_elastic_next: the training thread is in another call of the "
+                          "library; call hvd_elastic_next when that call has returned");
+    state->loop = pthread_self();
     if (code && !trained)
-        rc =
-            fail(code < 0 ? code : HVD_E_INVAL,
-                 "the program gave %d to its first hvd_elastic_next, before it has trained; pass 0 "
-                 "to train",
-                 code);
+        rc = fail(code < 0 ? code : HVD_E_INVAL,
+                  "hvd_elastic_next: the first call got the code %d, but the program has not "
+                  "trained yet; pass 0 in the first call",
+                  code);
     else if (worker_is_alone(state->worker))
         rc = next_alone(state, trained, code);
     else
         rc = next_in_job(state, trained, code);
     if (rc)
-        return end_run(state, rc);
-    fail_forget(); /* of the round before */
+        return run_end(state, rc);
+    fail_forget(); /* the error of the previous round */
     return 0;
 }
 
@@ -505,8 +507,8 @@ int hvd_elastic_next(hvd_state *state, int code)
         return fail(HVD_E_INVAL, "hvd_elastic_next: the state is NULL; pass the state of "
                                  "hvd_elastic_begin");
     if (state->calls_train)
-        return fail(HVD_E_STATE, "hvd_elastic_next: hvd_elastic_run is running, which makes this "
-                                 "call itself; return from train instead");
+        return fail(HVD_E_STATE, "hvd_elastic_next: hvd_elastic_run is running, and calls "
+                                 "hvd_elastic_next itself; return from train instead");
     return next_round(state, code);
 }
 

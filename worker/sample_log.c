@@ -61,7 +61,7 @@ void sample_log_release(struct sample_log *log)
 static int log_failed(const struct sample_log *log, const char *what, struct hvd_err *err)
 {
     return err_set(err, HVD_E_IO,
-                   "%s: cannot %s: %s; HVD_SAMPLE_LOG must be a folder on a disk with free space",
+                   "%s: cannot %s: %s; set HVD_SAMPLE_LOG to a folder on a disk with free space",
                    log->path, what, strerror(errno));
 }
 
@@ -90,11 +90,12 @@ int sample_log_write(struct sample_log *log, const struct sample_place *place,
         rc = buf_append(line, "\n", 1);
     if (rc == HVD_E_LIMIT)
         return err_set(err, rc,
-                       "%s: a share of %zu samples makes a line longer than "
-                       "LIMIT_SAMPLE_LINE_BYTES (%d); use a smaller batch, or no HVD_SAMPLE_LOG",
+                       "%s: a batch of %zu samples for one rank makes a line longer than %d bytes "
+                       "(LIMIT_SAMPLE_LINE_BYTES); use a smaller batch, or unset HVD_SAMPLE_LOG",
                        log->path, batch->count, LIMIT_SAMPLE_LINE_BYTES);
     if (rc)
-        return err_set(err, rc, "%s: %s", log->path, err_text(rc));
+        return err_set(err, rc, "%s: no memory for a line of this log; free memory on this host",
+                       log->path);
     if (log->fd < 0) {
         slash = strrchr(log->path, '/');
         *slash = '\0';

@@ -87,14 +87,15 @@ int hvd_sampler_create(hvd_state *state, const char *name, uint64_t samples, siz
 
     if (!state || !name || !ret_sampler)
         return err_set(fail_err(), HVD_E_INVAL,
-                       "hvd_sampler_create: %s is NULL; it needs a state, a name and a place for "
-                       "the sampler",
+                       "hvd_sampler_create: the argument %s is NULL; pass a state, a name, and a "
+                       "pointer that gets the sampler",
                        !state  ? "state"
                        : !name ? "name"
                                : "ret_sampler");
     sampler = mem_zalloc(sizeof(*sampler));
     if (!sampler)
-        return err_set(fail_err(), HVD_E_NOMEM, "sampler: %s", err_text(HVD_E_NOMEM));
+        return err_set(fail_err(), HVD_E_NOMEM,
+                       "hvd_sampler_create: no memory for a sampler; free memory on this host");
     sampler->state = state;
     sampler->log.fd = -1;
     pthread_mutex_init(&sampler->lock, NULL);
@@ -107,7 +108,8 @@ int hvd_sampler_create(hvd_state *state, const char *name, uint64_t samples, siz
                                  &incarnation, NULL);
         rc = sample_log_init(&sampler->log, getenv("HVD_SAMPLE_LOG"), incarnation, name, samples);
         if (rc)
-            err_set(fail_err(), rc, "sampler: %s", err_text(rc));
+            err_set(fail_err(), rc,
+                    "hvd_sampler_create: no memory for a sampler; free memory on this host");
     }
     /* The state owns the sampler before it has an entry that points to it: the sampler must live as
      * long as the state. If the entry is refused, hvd_state_free frees the sampler. */
@@ -137,7 +139,8 @@ int hvd_sampler_next(hvd_sampler *sampler, hvd_batch *ret_batch)
 
     if (!sampler || !ret_batch)
         return err_set(fail_err(), HVD_E_INVAL,
-                       "hvd_sampler_next: %s is NULL; it needs a sampler and a place for the batch",
+                       "hvd_sampler_next: the argument %s is NULL; pass a sampler, and a pointer "
+                       "that gets the batch",
                        sampler ? "ret_batch" : "sampler");
     rc = state_goes_on(sampler->state, "hvd_sampler_next");
     if (rc)
@@ -149,12 +152,14 @@ int hvd_sampler_next(hvd_sampler *sampler, hvd_batch *ret_batch)
     rc = sampler_next(&sampler->dealer, &place, &batch);
     if (rc == HVD_E_CORRUPT)
         return err_set(fail_err(), rc,
-                       "sampler: the restored state has used %llu of %llu samples; the state "
-                       "belongs to another data set",
+                       "hvd_sampler_next: the restored state has used %llu samples, and the data "
+                       "set has %llu; the state is of another data set, so load a checkpoint of "
+                       "this data set, or train without a checkpoint",
                        (unsigned long long)before.used,
                        (unsigned long long)sampler->dealer.samples);
     if (rc < 0)
-        return err_set(fail_err(), rc, "sampler: %s", err_text(rc));
+        return err_set(fail_err(), rc,
+                       "hvd_sampler_next: no memory for a batch; free memory on this host");
     if (rc) { /* HVD_EPOCH_END */
         show_progress(sampler);
         return rc;
@@ -179,13 +184,12 @@ int hvd_sampler_at(hvd_sampler *sampler, uint64_t ahead, uint64_t *samples, size
 
     fail_begin();
     if (!sampler || !ret_batch || (room && !samples))
-        return err_set(
-            fail_err(), HVD_E_INVAL,
-            "hvd_sampler_at: %s is NULL; it needs a sampler, memory for the samples, and a "
-            "place for the batch",
-            !sampler     ? "sampler"
-            : !ret_batch ? "ret_batch"
-                         : "samples");
+        return err_set(fail_err(), HVD_E_INVAL,
+                       "hvd_sampler_at: the argument %s is NULL; pass a sampler, memory for the "
+                       "samples, and a pointer that gets the batch",
+                       !sampler     ? "sampler"
+                       : !ret_batch ? "ret_batch"
+                                    : "samples");
     rc = worker_place(&place);
     if (rc)
         return rc;
@@ -195,14 +199,14 @@ int hvd_sampler_at(hvd_sampler *sampler, uint64_t ahead, uint64_t *samples, size
     pthread_mutex_unlock(&sampler->lock);
     rc = sampler_look(&sampler->dealer, &progress, &at, ahead, samples, room, ret_batch);
     if (rc == HVD_E_FULL)
-        return err_set(
-            fail_err(), rc,
-            "hvd_sampler_at: this rank has %zu samples of the batch, and there is room for "
-            "%zu; pass more memory",
-            ret_batch->count, room);
+        return err_set(fail_err(), rc,
+                       "hvd_sampler_at: this rank has %zu samples of the batch, but \"room\" is "
+                       "%zu; pass memory for more samples",
+                       ret_batch->count, room);
     if (rc < 0)
         return err_set(fail_err(), rc,
-                       "hvd_sampler_at: the restored state belongs to another data set");
+                       "hvd_sampler_at: the restored state is of another data set; load a "
+                       "checkpoint of this data set, or train without a checkpoint");
     return rc;
 }
 

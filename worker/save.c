@@ -25,11 +25,12 @@
 struct save {
     struct saved entries;
     struct checkpoint_store *store;
-    uint64_t commit; /* the number of the new checkpoint; while it is chosen the highest so far */
+    uint64_t commit; /* the number of the new checkpoint; during the search for a free number: the
+                        highest number so far */
     bool complete;
     struct checkpoint_file files[SAVED_FILES];
     struct part_written written[SAVED_FILES];
-    size_t count; /* of files that were written */
+    size_t count; /* the number of files that were written */
 };
 
 /* A checkpoint_visit_fn. Before the new checkpoint is written: takes the highest number that a save
@@ -85,7 +86,7 @@ static int save_file(struct save *save, uint32_t kind, struct hvd_err *err)
 
 /* Writes a whole checkpoint. One that has failed is removed, so that its bytes do not fill the
  * disk. */
-static int save_write(struct save *save, struct hvd_err *err)
+static int save_state_write(struct save *save, struct hvd_err *err)
 {
     const struct manifest *state = &save->entries.state->manifest;
     struct checkpoint_manifest manifest;
@@ -93,12 +94,13 @@ static int save_write(struct save *save, struct hvd_err *err)
     uint64_t sum;
     int rc;
 
-    /* The lock ends with the store. A file system that has no locks is used without one. */
+    /* The lock ends with the store. If the file system has no locks, no lock is taken. */
     if (flock(checkpoint_store_directory(save->store), LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-        return err_set(err, HVD_E_BUSY,
-                       "%s: another process is writing a checkpoint there; give each process its "
-                       "own directory",
-                       checkpoint_store_where(save->store));
+        return err_set(
+            err, HVD_E_BUSY,
+            "%s: another process is writing a checkpoint there; let one rank save, or give "
+            "each process its own directory",
+            checkpoint_store_where(save->store));
     save->commit = COMMIT_FIRST_OF(SAVED_ROUND);
     rc = checkpoint_each(save->store, save_visit, save, err);
     if (!rc && COMMIT_PLACE_OF(save->commit++) == UINT32_MAX)
@@ -150,7 +152,7 @@ int hvd_state_save(hvd_state *state, const char *path)
     if (!rc)
         rc = checkpoint_store_make(path, &save.store, err);
     if (!rc)
-        rc = save_write(&save, err);
+        rc = save_state_write(&save, err);
     checkpoint_store_close(save.store);
     saved_release(&save.entries);
     return saved_end("hvd_state_save", rc);

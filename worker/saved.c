@@ -46,7 +46,7 @@ int saved_end(const char *call, int code)
 }
 
 /* A custom entry may have much more room than it uses: only pages that are written take memory. So
- * memory is mapped, and not promised, for it. */
+ * the memory of the room is mapped, but not reserved. */
 int saved_init(struct saved *saved, hvd_state *state, struct hvd_err *err)
 {
     const struct manifest_entry *entry;
@@ -161,6 +161,9 @@ int saved_take(struct saved *saved, struct hvd_err *err)
     return rc;
 }
 
+/* Writes the saved entries back to the live state: those on a GPU by a copy of the device, custom
+ * ones by their load functions. No copy runs any more on return. After a failure only a part of
+ * the entries may be written. */
 int saved_give(struct saved *saved, struct hvd_err *err)
 {
     hvd_state *state = saved->state;

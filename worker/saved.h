@@ -11,18 +11,19 @@
 struct saved_entry {
     const struct manifest_entry *entry;
     const struct copy_part *part;
-    uint8_t *at;    /* of the bytes, in host memory */
-    uint64_t bytes; /* of a custom entry: those that it uses */
+    uint8_t *at;    /* the address of the bytes, in host memory */
+    uint64_t bytes; /* the size; of a custom entry: only the bytes that it uses */
     void *memory;   /* mapped here; NULL: the entry stays where it is */
     size_t memory_bytes;
-    bool left_out; /* the file does not have it, so the program keeps its value */
+    bool left_out; /* the file does not have this entry, so the program keeps its value */
 };
 
 struct saved {
     hvd_state *state;
     struct VEC(struct saved_entry); /* one for each entry of the state, in its order */
     struct device_copy *device_copy;
-    struct device_copy *opened; /* by saved_init; NULL: the state has one, or has no device */
+    struct device_copy *opened; /* opened by saved_init; NULL: the state has a device_copy of its
+                                   own, or no device */
 };
 
 /* Checks that the function of hvd.h with the name `call` may be called now: while hvd_elastic_run
@@ -33,8 +34,9 @@ int saved_begin(hvd_state *state, const char *call, const char *path) MUST_CHECK
 int saved_init(struct saved *saved, hvd_state *state, struct hvd_err *err) MUST_CHECK;
 void saved_release(struct saved *saved);
 
-/* saved_take brings the live state here: it calls the save callbacks, and copies from the device.
- * saved_give brings the entries back: it copies to the device, and calls the load callbacks. */
+/* saved_take copies the live state into `saved`: it calls the save callbacks of custom entries, and
+ * copies entries from the device. saved_give copies the entries from `saved` back to the live
+ * state: it copies to the device, and calls the load callbacks. */
 int saved_take(struct saved *saved, struct hvd_err *err) MUST_CHECK;
 int saved_give(struct saved *saved, struct hvd_err *err) MUST_CHECK;
 

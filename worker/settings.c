@@ -33,7 +33,7 @@ static int refuse_value(const char *name, const char *text, const char *allowed,
 {
     char quoted[TEXT_QUOTE_MAX];
 
-    return err_set(err, HVD_E_INVAL, "%s is %s; it may be %s", name,
+    return err_set(err, HVD_E_INVAL, "%s is %s; set this variable to %s", name,
                    text_quote(text, strlen(text), quoted), allowed);
 }
 
@@ -81,8 +81,8 @@ int settings_read_core(int *ret_core, struct hvd_err *err)
     }
     if (*ret_core < 0)
         return err_set(err, HVD_E_INVAL,
-                       "%s is %s, which has no core for slot %s; give one core for each slot of a "
-                       "host, or one core for all",
+                       "%s is %s, which has no core for slot %s; name one core for each slot of a "
+                       "host, or one core for all slots",
                        name, text, slot_text ? slot_text : "0");
     return 0;
 }
@@ -183,6 +183,12 @@ static const struct launcher {
      "horovodrun"                                                       }, /* agents give the size alone */
 };
 
+/* Launchers that number their processes from 1, and do not say how many these are. */
+static const struct launcher numberers[] = {
+    {"LSF_PM_TASKID", NULL, "blaunch"},
+    { "PBS_TASKNUM",  NULL, "pbsdsh" }, /* the script of the job itself is number 1 */
+};
+
 /* Writes the error for a process that another launcher has started as one of several. `variable`
  * shows that launcher; size is the number of processes, 0: the launcher does not say how many. */
 static int refuse_launcher(const char *name, const char *variable, uint64_t size,
@@ -192,12 +198,13 @@ static int refuse_launcher(const char *name, const char *variable, uint64_t size
 
     if (size)
         snprintf(count, sizeof(count), "%" PRIu64, size);
-    return err_set(err, HVD_E_INVAL,
-                   "%s started this process as one of %s (%s is set), and each of them would train "
-                   "alone, as a job of one worker; start the program with \"hvd-elastic -np %s "
-                   "COMMAND\" on this machine, or with \"hvd-elastic -np %s -H HOST:SLOTS,... "
-                   "COMMAND\" on several; or set HVD_ALONE=1 to train alone in each process",
-                   name, size ? count : "several", variable, count, count);
+    return err_set(
+        err, HVD_E_INVAL,
+        "%s started this process as one of %s (%s is set), and each of these processes would train "
+        "alone, as a job of one worker; start the program with \"hvd-elastic -np %s COMMAND\" on "
+        "this machine, or with \"hvd-elastic -np %s -H HOST:SLOTS,... COMMAND\" on several "
+        "machines; or set HVD_ALONE=1 to train alone in each process",
+        name, size ? count : "several", variable, count, count);
 }
 
 /* Checks that a process without hvd-elastic may train alone. The check fails if another launcher
@@ -221,6 +228,13 @@ int settings_check_alone(struct hvd_err *err)
         if (size > 1)
             return refuse_launcher(launcher->name, launcher->size, size, err);
         is_counted = true;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(numberers) && !is_counted; i++) {
+        const char *text = value_of(numberers[i].size);
+
+        if (text &&
+            !text_parse_u64((struct span){ text, strlen(text) }, 2, UINT32_MAX, "", &size, NULL))
+            return refuse_launcher(numberers[i].name, numberers[i].size, 0 /* not known */, err);
     }
     /* PMIx tells a process its rank, but not the number of processes. */
     if (!is_counted && value_of("PMIX_RANK"))

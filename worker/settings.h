@@ -30,7 +30,8 @@ int settings_read_core(int *ret_core, struct hvd_err *err) MUST_CHECK;
 
 /* Where a commit of entries in device memory is stored. */
 enum commit_to {
-    /* in a copy on the device, which a thread copies to the host while the training goes on */
+    /* the commit is first a copy on the device; a thread copies it to the host while the training
+     * goes on */
     COMMIT_TO_BOTH,
     COMMIT_TO_HOST,  /* directly in host memory: needs no device memory */
     COMMIT_TO_DEVICE /* in one of two copies on the device; in host memory when the round ends */
@@ -44,8 +45,8 @@ int settings_read_commit_to(enum commit_to *ret_to, struct hvd_err *err) MUST_CH
 int settings_read_ranges(bool *ret_ranges, struct hvd_err *err) MUST_CHECK;
 
 /* Checks that a process without an agent may train. HVD_E_INVAL: mpirun, horovodrun, srun,
- * torchrun or a similar launcher started this process as one of several, and HVD_ALONE is not 1:
- * each process would train as a job of its own. */
+ * torchrun, blaunch, pbsdsh or a similar launcher started this process as one of several, and
+ * HVD_ALONE is not 1: each process would train as a job of its own. */
 int settings_check_alone(struct hvd_err *err) MUST_CHECK;
 
 #endif

@@ -51,8 +51,12 @@ void hvd_state_free(hvd_state *state)
 int state_own(hvd_state *state, void *object, void (*free_object)(void *object),
               void (*commits)(void *object))
 {
-    if (VEC_RESERVE(&state->owned, 1, OWNED_MAX))
-        return fail(HVD_E_NOMEM, "no memory for a state; free memory on this host");
+    int rc = VEC_RESERVE(&state->owned, 1, OWNED_MAX);
+
+    if (rc == HVD_E_LIMIT)
+        return fail(rc, "the state has more than %d samplers; create fewer samplers", OWNED_MAX);
+    if (rc)
+        return fail(rc, "no memory for a sampler of the state; free memory on this host");
     state->owned.items[state->owned.count++] = (struct state_owned){ object, free_object, commits };
     return 0;
 }
@@ -69,7 +73,9 @@ static int state_open(const hvd_state *state, const char *call)
         return HVD_E_STATE;
     if (state->manifest.sealed)
         return fail(HVD_E_STATE,
-                    "%s: hvd_elastic_run has begun; register all of the state before it", call);
+                    "%s: hvd_elastic_run has begun; register all entries of the state before "
+                    "hvd_elastic_run",
+                    call);
     return 0;
 }
 
@@ -84,18 +90,19 @@ int state_in_train(const hvd_state *state, const char *call)
     if (worker_is_fork())
         return HVD_E_STATE;
     if (state->phase == STATE_COPYING)
-        return fail(HVD_E_STATE, "%s: may not be called while a commit, a restore or a check runs",
+        return fail(HVD_E_STATE,
+                    "%s: a commit, a restore or a check runs; call this function when the other "
+                    "call has returned",
                     call);
     if (state->phase != STATE_TRAINING)
-        return fail(
-            HVD_E_STATE,
-            "%s: may be called only in train, which hvd_elastic_run calls, or which follows "
-            "a hvd_elastic_next that has returned 0",
-            call);
+        return fail(HVD_E_STATE,
+                    "%s: train does not run; call this function only in train, which "
+                    "hvd_elastic_run calls, or after a hvd_elastic_next that has returned 0",
+                    call);
     if (!pthread_equal(state->loop, pthread_self()))
         return fail(HVD_E_STATE,
-                    "%s: may be called only by the thread that has called hvd_elastic_run, or the "
-                    "last hvd_elastic_next",
+                    "%s: this thread is not the training thread; call this function in the thread "
+                    "that has called hvd_elastic_run, or the last hvd_elastic_next",
                     call);
     return 0;
 }
@@ -131,9 +138,10 @@ static int add_entry(hvd_state *state, const char *call, const char *name, size_
     if (rc)
         return rc;
     if (!name)
-        return fail(HVD_E_INVAL, "%s: the name of the entry is NULL; give a name", call);
+        return fail(HVD_E_INVAL, "%s: the name of the entry is NULL; pass a name", call);
     if (VEC_RESERVE(&state->parts, 1, LIMIT_MANIFEST_ENTRIES + 1))
-        return fail(HVD_E_NOMEM, "%s: no memory for the entry \"%s\"", call, name);
+        return fail(HVD_E_NOMEM, "%s: no memory for the entry \"%s\"; free memory on this host",
+                    call, name);
     rc = manifest_add_typed(&state->manifest, name, bytes, kind, part->save != NULL, type, err);
     if (rc)
         return err_prefix(err, rc, "%s", call);
@@ -150,7 +158,9 @@ static int add_memory(hvd_state *state, const char *call, const char *name, void
     int rc;
 
     if (!at && bytes)
-        return fail(HVD_E_INVAL, "%s: the entry \"%s\" has %zu bytes, but its address is NULL",
+        return fail(HVD_E_INVAL,
+                    "%s: the entry \"%s\" has %zu bytes, but its address is NULL; pass the address "
+                    "of the memory",
                     call, name ? name : "", bytes);
     rc = state_open(state, call);
     if (!rc)
@@ -183,13 +193,17 @@ static int add_elements(hvd_state *state, const char *call, const char *name, vo
     size_t bytes = entry_type_bytes(entry_type);
 
     if (entry_type == ENTRY_TYPE_BYTES)
-        return fail(HVD_E_INVAL, "%s: \"%s\": there is no type %d; use one of hvd_dtype", call,
-                    name ? name : "", (int)type);
+        return fail(HVD_E_INVAL,
+                    "%s: the entry \"%s\" gets the type %d, which does not exist; use a type of "
+                    "enum hvd_dtype",
+                    call, name ? name : "", (int)type);
     if (count > LIMIT_STATE_BYTES / bytes)
-        return fail(HVD_E_LIMIT,
-                    "%s: the entry \"%s\" has %zu elements of %zu bytes, more than "
-                    "LIMIT_STATE_BYTES, %" PRIu64 "; split the state over more workers",
-                    call, name ? name : "", count, bytes, LIMIT_STATE_BYTES);
+        return fail(
+            HVD_E_LIMIT,
+            "%s: the entry \"%s\" has %zu elements of %zu bytes, but a state has at most %" PRIu64
+            " bytes (LIMIT_STATE_BYTES); register large entries per rank, so that each worker "
+            "keeps only its part",
+            call, name ? name : "", count, bytes, LIMIT_STATE_BYTES);
     return add_memory(state, call, name, at, count * bytes, kind, entry_type);
 }
 
@@ -216,8 +230,8 @@ static int add_custom(hvd_state *state, const char *call, const char *name, size
                       const struct copy_part *part, uint32_t kind)
 {
     if (!part->save || !part->load)
-        return fail(HVD_E_INVAL, "%s: \"%s\": save or load is NULL; pass both functions", call,
-                    name ? name : "");
+        return fail(HVD_E_INVAL, "%s: the entry \"%s\": save or load is NULL; pass both functions",
+                    call, name ? name : "");
     return add_entry(state, call, name, room, kind, ENTRY_TYPE_BYTES, part);
 }
 
@@ -253,9 +267,12 @@ int hvd_state_on_reset(hvd_state *state, hvd_reset_fn *reset, void *arg)
         return rc;
     if (!reset)
         return fail(HVD_E_INVAL, "hvd_state_on_reset: the callback is NULL; pass a function");
-    if (VEC_RESERVE(&state->resets, 1, RESETS_MAX))
-        return fail(HVD_E_NOMEM, "hvd_state_on_reset: no memory, or more than %d callbacks",
+    rc = VEC_RESERVE(&state->resets, 1, RESETS_MAX);
+    if (rc == HVD_E_LIMIT)
+        return fail(rc, "hvd_state_on_reset: more than %d callbacks; register fewer callbacks",
                     RESETS_MAX);
+    if (rc)
+        return fail(rc, "hvd_state_on_reset: no memory for a callback; free memory on this host");
     state->resets.items[state->resets.count++] = (struct state_reset){ reset, arg };
     return 0;
 }

@@ -25,9 +25,10 @@ struct copy state_copy(const hvd_state *state, unsigned which)
                           .device_copy = state->device_copy };
 }
 
-/* Notes that a copy of the whole state begins now; timeline_events_end_copy shows it when it
- * ends. */
-struct timeline_events_copy state_begin_copy(hvd_state *state, const char *what, uint64_t commit)
+/* Notes that a copy of the whole state begins now; timeline_events_end_copy shows the copy when the
+ * copy ends. */
+struct timeline_events_copy state_note_copy_begin(hvd_state *state, const char *what,
+                                                  uint64_t commit)
 {
     struct timeline_events_copy copy = {
         .lane = TIMELINE_STATE, .what = what, .commit = commit, .bytes = state->manifest.bytes
@@ -52,7 +53,7 @@ void state_show_copy(hvd_state *state, enum timeline_lane lane, const char *what
                                                          .ended_us = ended_us });
 }
 
-/* ---- which device ---------------------------------------------------------------------------- */
+/* ---- the device of the state ----------------------------------------------------------------- */
 
 /* Finds the device in whose memory an entry lies; *ret_device NULL: host memory. A state may have
  * entries on one device only. */
@@ -65,8 +66,8 @@ int state_find_device(const hvd_state *state, const char *call, const char *name
     device = gpu_device_of(at);
     if (device && state->device && device != state->device)
         return fail(HVD_E_INVAL,
-                    "%s: \"%s\" is in the memory of GPU %d (%s), and an earlier entry in the "
-                    "memory of GPU %d (%s); let each process use one GPU",
+                    "%s: the entry \"%s\" is in the memory of GPU %d (%s), and an earlier entry in "
+                    "the memory of GPU %d (%s); let each process use one GPU",
                     call, name ? name : "", device->ordinal, device->name, state->device->ordinal,
                     state->device->name);
     *ret_device = device;
@@ -167,7 +168,8 @@ int state_take(hvd_state *state, struct copier_task *task, bool beside, struct h
     if (!state->slots_tried && commit_to != COMMIT_TO_HOST) {
         state->slots_tried = true;
         for (size_t i = 0; i < (commit_to == COMMIT_TO_DEVICE ? 2 : 1) && !rc; i++)
-            rc = slot_create(&live, &state->slots[i], NULL /* the code is enough */);
+            rc = slot_create(&live, &state->slots[i],
+                             NULL /* no text is needed: state_show_copy shows the code only */);
         if (rc) {
             free_slots(state);
             state_show_copy(state, TIMELINE_STATE, "no copy on the device for", task->commit, rc,

@@ -8,16 +8,19 @@
 
 #include "worker/state_internal.h"
 
-/* Describes the live state for copy_commit and similar functions. `which` says which entries are
+/* Describes the live state for copy_commit and copy_restore. `which` says which entries are
  * meant (COPY_ALL, COPY_REPLICATED or COPY_PER_RANK). */
 struct copy state_copy(const hvd_state *state, unsigned which);
 
-/* Show a copy of the whole state in the timeline as `what`; state_show_copy: it is over already. */
-struct timeline_events_copy state_begin_copy(hvd_state *state, const char *what, uint64_t commit);
+/* Show a copy of the whole state in the timeline as `what`. state_note_copy_begin is called when
+ * the copy begins; its result is for timeline_events_end_copy. state_show_copy is called when the
+ * copy is over. */
+struct timeline_events_copy state_note_copy_begin(hvd_state *state, const char *what,
+                                                  uint64_t commit);
 void state_show_copy(hvd_state *state, enum timeline_lane lane, const char *what, uint64_t commit,
                      int code, int64_t begun_us, int64_t ended_us);
 
-/* Finds the device on which the memory `at` lies; *ret_device NULL: it is host memory.
+/* Finds the device on which the memory `at` lies; *ret_device NULL: the memory is host memory.
  * HVD_E_INVAL: an earlier entry lies on another device. call and name are for the error text. */
 int state_find_device(const hvd_state *state, const char *call, const char *name, const void *at,
                       const struct gpu_device **ret_device) MUST_CHECK;

@@ -59,7 +59,8 @@ struct hvd_state {
     struct slot *slots[2];
     bool slots_tried;
 
-    uint64_t live;              /* the commit to which live memory is equal; 0: to none */
+    /* the commit whose bytes live memory has; 0: live memory equals no commit */
+    uint64_t live;
     uint64_t round;             /* the running round; the fields below are about this round */
     uint32_t commits;           /* number of commits made in this round */
     uint64_t checks;            /* number of checks made in this round */
@@ -81,9 +82,9 @@ int state_restore_newest(hvd_state *state, unsigned which, struct hvd_err *err) 
 /* Waits for a commit that is being copied, and returns its result. */
 int state_fence(hvd_state *state, struct hvd_err *err) MUST_CHECK;
 
-/* Calls state_fence, and then copies the newest commit to the snapshot if only the device has it.
+/* Calls state_fence, and then copies the newest commit to the snapshot if only the GPU has it.
  * Called before this worker tells another process which commits it holds. */
-int state_settle(hvd_state *state, struct hvd_err *err) MUST_CHECK;
+int state_commit_to_snapshot(hvd_state *state, struct hvd_err *err) MUST_CHECK;
 
 /* Loads the state with which this round begins, from the holders that the ROUND names. */
 int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err) MUST_CHECK;

@@ -17,7 +17,7 @@
 
 #define RETRY_US (100 * TIME_MS)
 
-static bool is_holder(const struct msg_round *round, uint64_t incarnation)
+static bool sync_is_holder(const struct msg_round *round, uint64_t incarnation)
 {
     for (size_t i = 0; i < round->holders.count; i++) {
         if (round->holders.items[i] == incarnation)
@@ -140,7 +140,7 @@ static int fetch_from_others(hvd_state *state, const struct msg *msg, struct hvd
             const struct msg_member *member = &round->members.items[i];
 
             if (member->incarnation != state->worker->incarnation &&
-                is_holder(round, member->incarnation))
+                sync_is_holder(round, member->incarnation))
                 holders[what.sources.count++] =
                     (struct msg_source){ member->incarnation, member->host, member->slot,
                                          member->addresses };
@@ -167,7 +167,7 @@ static int fetch_from_others(hvd_state *state, const struct msg *msg, struct hvd
 int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err)
 {
     const struct msg_round *round = &msg->u.round;
-    bool mine = is_holder(round, state->worker->incarnation);
+    bool mine = sync_is_holder(round, state->worker->incarnation);
     bool here = mine && snapshot_find(state->snapshot, round->commit);
     struct coll *coll;
     int rc = 0;
@@ -182,7 +182,7 @@ int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err)
     }
     /* After this barrier all holders have made the commit, so the other members may fetch it. */
     if (!rc && round->holders.count && round->holders.count < round->members.count) {
-        rc = rounds_get(state->worker->rounds, true /* before rounds_open */, &coll, err);
+        rc = rounds_get(state->worker->rounds, true /* a call of the library */, &coll, err);
         if (!rc) {
             rc = coll_run(coll, &(struct coll_call){ .kind = COLL_BARRIER }, err);
             rounds_put(state->worker->rounds, rc);

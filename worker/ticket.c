@@ -3,8 +3,9 @@
  * thread may.
  *
  * Called by requests.c for each call, and by rounds.c when a round changes. Invariant: while the
- * ticket is "shut", it is taken only under the lock, where all conditions are checked. It is not
- * shut only if no condition needs a check: then a call takes it without the lock, which is faster.
+ * ticket is "shut", it is taken only under the lock, where all conditions are checked. The ticket
+ * is not shut only if no condition needs a check: then a call takes the ticket without the lock,
+ * which is faster.
  */
 #include "worker/fail.h"
 #include "worker/rounds_internal.h"
@@ -27,8 +28,8 @@ int ticket_allow(const struct rounds *rounds, bool inside, struct hvd_err *err)
 {
     if (!rounds->coll || (!rounds->open && !inside))
         return err_set(err, HVD_E_STATE,
-                       "a collective is called outside of a round; call it only in train, the "
-                       "function that hvd_elastic_run calls");
+                       "a collective is called outside of a round; call collectives only in train, "
+                       "the function that hvd_elastic_run calls");
     if (rounds->news > 0 && !inside)
         return err_set(err, HVD_E_STATE,
                        "a collective is called after a commit or check has returned %s; return "
@@ -37,7 +38,7 @@ int ticket_allow(const struct rounds *rounds, bool inside, struct hvd_err *err)
     if (rounds->failed)
         return err_set(err, HVD_E_REVOKED,
                        "a collective of round %" PRIu64
-                       " has failed already (%s); return from train",
+                       " has failed already (%s); return HVD_E_REVOKED from train",
                        rounds->round, rounds->why.text);
     return 0;
 }
@@ -51,8 +52,9 @@ int ticket_take(struct rounds *rounds, struct hvd_err *err)
     return 0;
 }
 
-/* Sets or clears TICKET_SHUT, and tells the news of the same fields. While it is set, a thread may
- * take the ticket only under the lock, where it looks at the fields that are tested here. */
+/* Sets or clears TICKET_SHUT, and computes the news (news.h), which depend on the same fields.
+ * While TICKET_SHUT is set, a thread may take the ticket only under the lock, where ticket_allow
+ * looks at the fields that are tested here. */
 void ticket_update(struct rounds *rounds)
 {
     bool shut = !rounds->coll || !rounds->open || rounds->news > 0 || rounds->failed ||

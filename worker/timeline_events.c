@@ -89,7 +89,8 @@ int timeline_events_open(struct timeline_events *events, const struct msg_welcom
     if (!path || !path[0])
         return 0;
     if (timeline_events_start(events, path, &err)) {
-        snprintf(text, sizeof(text), "no timeline of %s is written: %s", events->name, err.text);
+        snprintf(text, sizeof(text), "the timeline of %s is not written: %s", events->name,
+                 err.text);
         complain(NULL, text);
     }
     return 0;

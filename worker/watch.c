@@ -2,10 +2,13 @@
  * watch.c: the watchdog, which finds out that this worker makes no progress. It compares the counts
  * of calls and steps with those that it saw the last time.
  *
- * Called by the session's thread. Invariant: it takes no lock that another thread holds while that
- * thread waits for a peer. So the watchdog never waits, even when the training loop hangs.
+ * Called by the session's thread. Invariant: the watchdog takes no lock that another thread holds
+ * while that thread waits for a peer. So the watchdog never waits, even when the training loop
+ * hangs.
  */
 #include "worker/watch.h"
+
+#include "worker/persist.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,8 +16,8 @@
 #define OPERATION_MAX 64
 
 /* Looks whether the training loop or a collective makes progress. Returns true when nothing has
- * moved for the stall warning time: *ret_stalled then says what is waited for, and for which
- * workers. The session's thread calls it about four times in that time. */
+ * moved for the stall warning time: *ret_stalled then names the operation that waits, and the
+ * workers for which it waits. The session's thread calls it about four times in that time. */
 bool watch_stalled(void *worker_at, int64_t now_us, struct msg_stalled *ret_stalled)
 {
     static const char *const names[] = {
@@ -33,10 +36,12 @@ bool watch_stalled(void *worker_at, int64_t now_us, struct msg_stalled *ret_stal
     uint64_t round = collective ? wait.round : 0;
     uint64_t number = collective ? wait.number : 0;
     uint64_t progress = collective ? wait.progress : 0;
+    /* A training loop that waits for a checkpoint waits for a disk; the driver ends that wait. */
     /* While a collective is in progress only its own counters count as progress: the loop may
      * make other calls while a request hangs. */
-    bool moved = (!collective && calls != worker->seen.calls) || round != worker->seen.round ||
-                 number != worker->seen.number || progress != worker->seen.progress;
+    bool moved = (!collective && (calls != worker->seen.calls || rounds_persist(worker->rounds))) ||
+                 round != worker->seen.round || number != worker->seen.number ||
+                 progress != worker->seen.progress;
 
     worker->seen.calls = calls;
     worker->seen.round = round;

@@ -14,8 +14,10 @@
 #include "worker/addresses.h"
 #include "worker/fail.h"
 #include "worker/news.h"
+#include "worker/persist.h"
 #include "worker/rounds_reach.h"
 #include "worker/settings.h"
+#include "worker/store_calls.h"
 #include "worker/watch.h"
 
 #include <pthread.h>
@@ -43,7 +45,7 @@ static struct {
 
 /* Notes that this process is a forked child: it has neither the threads nor the commits, and any
  * lock may be locked in it for ever. */
-static void note_fork(void)
+static void worker_note_fork(void)
 {
     atomic_store_explicit(&process.is_fork, true, memory_order_relaxed);
 }
@@ -52,8 +54,8 @@ bool worker_is_fork(void)
 {
     if (!atomic_load_explicit(&process.is_fork, memory_order_relaxed))
         return false;
-    fail(HVD_E_STATE,
-         "this process is a fork of the worker; call the library only in the worker itself");
+    fail(HVD_E_STATE, "this process is a fork of the worker process; call the library only in the "
+                      "worker process itself");
     return true;
 }
 
@@ -66,7 +68,7 @@ struct worker *worker_get(void)
     if (worker_is_fork())
         return NULL;
     if (!worker)
-        fail(HVD_E_STATE, "hvd_init has not been called, or has failed; call it first");
+        fail(HVD_E_STATE, "hvd_init has not been called, or has failed; call hvd_init first");
     return worker;
 }
 
@@ -100,38 +102,63 @@ void worker_is_unusable(void *worker_at, const char *why)
 
 /* Hooks, called by the session's thread: */
 
-static void on_cancel(void *arg, uint64_t round)
+/* The round is revoked: calls of this round and of earlier rounds end. */
+static void worker_on_cancel(void *arg, uint64_t round)
 {
     struct worker *worker = arg;
 
     timeline_events_news(&worker->events);
     rounds_cancel(worker->rounds, round);
+    store_cancel(worker->store, round);
 }
 
-static void on_prepare(void *arg, const struct msg *prepare)
+/* PREPARE: connects to the members of the next round while this round goes on. */
+static void worker_on_prepare(void *arg, const struct msg *prepare)
 {
     struct worker *worker = arg;
 
     rounds_prepare(worker->rounds, worker->incarnation, prepare);
 }
 
-static void on_abandon(void *arg, uint64_t round)
+/* The round that was being prepared will not begin. */
+static void worker_on_abandon(void *arg, uint64_t round)
 {
     struct worker *worker = arg;
 
     rounds_abandon(worker->rounds, round);
 }
 
-static void on_watch(void *arg, bool coming)
+/* `coming`: a new round is being planned, so hvd_news tells the program to come to a check. */
+static void worker_on_watch(void *arg, bool coming)
 {
     const struct worker *worker = arg;
 
     rounds_watch(worker->rounds, coming);
 }
 
+/* The request for a checkpoint of this commit has ended. */
+static void worker_on_persisted(void *arg, uint64_t commit, int code, const char *text)
+{
+    const struct worker *worker = arg;
+
+    requests_persisted(worker->rounds, commit, code, text);
+}
+
+/* The answer to a call about a value (STORE); NULL: no answer comes any more. */
+static void worker_on_stored(void *arg, const struct msg_stored *stored)
+{
+    const struct worker *worker = arg;
+
+    if (stored)
+        store_answer(worker->store, stored);
+    else
+        store_cancel(worker->store, UINT64_MAX);
+}
+
 /* Callbacks, called by threads of the collectives: */
 
-static void on_remark(void *arg, const char *text)
+/* Sends a text to the log of the driver. */
+static void worker_on_remark(void *arg, const char *text)
 {
     const struct worker *worker = arg;
 
@@ -139,18 +166,19 @@ static void on_remark(void *arg, const char *text)
                        &(struct session_event){ .kind = SESSION_REMARK, .text = text });
 }
 
-static void on_tried(void *arg, const struct coll_tried *tried)
+/* An algorithm of a collective was timed: a line for --autotune-log-file. */
+static void worker_on_tried(void *arg, const struct coll_tried *tried)
 {
     struct worker *worker = arg;
     struct hvd_err err;
 
     if (tuning_log_write(&worker->tuning, tried, &err))
-        on_remark(arg, err.text);
+        worker_on_remark(arg, err.text);
 }
 
 /* Tells the session how the preparation of a round has ended. The connecting thread of rounds makes
  * this call; without memory for the round, rounds_prepare makes it. */
-static void on_prepared(void *arg, uint64_t round, const struct hvd_err *outcome)
+static void worker_on_prepared(void *arg, uint64_t round, const struct hvd_err *outcome)
 {
     struct worker *worker = arg;
 
@@ -162,7 +190,7 @@ static void on_prepared(void *arg, uint64_t round, const struct hvd_err *outcome
 
 /* Lets the agent of this host connect to the agents of the other members, before this worker joins
  * their round: the fetch of the state will then find a connection. */
-static int on_reach(void *arg, const struct msg *prepare, struct hvd_err *err)
+static int worker_on_reach(void *arg, const struct msg *prepare, struct hvd_err *err)
 {
     const struct msg_member_list *members = &prepare->u.prepare.members;
     struct worker *worker = arg;
@@ -197,6 +225,7 @@ static void free_worker(struct worker *worker)
     session_thread_stop(worker->session);
     rounds_free(worker->rounds);
     groups_free(worker->groups);
+    store_free(worker->store);
     coll_engine_close(worker->engine); /* worker_is_unusable, a callback of the engine, needs the
                                           session until the engine is closed */
     session_thread_free(worker->session);
@@ -211,8 +240,10 @@ static void free_worker(struct worker *worker)
  * a job of its own. A worker of a job that has lost only one of them must not train alone. */
 static int join_job(struct worker *worker, struct hvd_err *err)
 {
-    const struct session_hooks hooks = { on_cancel, on_prepare,    on_abandon,
-                                         on_watch,  watch_stalled, worker };
+    const struct session_hooks hooks = { worker_on_cancel,    worker_on_prepare,
+                                         worker_on_abandon,   worker_on_watch,
+                                         worker_on_persisted, worker_on_stored,
+                                         watch_stalled,       worker };
     const struct msg_welcome_worker *welcome = &worker->welcome.u.welcome_worker;
     const char *agent = getenv("HVD_AGENT");
     const char *text = getenv("HVD_INCARNATION");
@@ -224,17 +255,18 @@ static int join_job(struct worker *worker, struct hvd_err *err)
         return !text ? settings_check_alone(err)
                      : err_set(err, HVD_E_INVAL,
                                "HVD_INCARNATION is set and HVD_AGENT is not; start the program "
-                               "with hvd-elastic, or with neither");
+                               "with hvd-elastic, or unset HVD_INCARNATION");
     if (!text)
         return err_set(err, HVD_E_INVAL,
                        "HVD_AGENT is set and HVD_INCARNATION is not; start the program with "
-                       "hvd-elastic, or with neither");
+                       "hvd-elastic, or unset HVD_AGENT");
     if (text_parse_u64((struct span){ text, strlen(text) }, 1, UINT64_MAX, "HVD_INCARNATION",
                        &worker->incarnation, err))
-        return err_set(err, HVD_E_INVAL,
-                       "HVD_INCARNATION is \"%.32s\", which is not a number of hvd-elastic; start "
-                       "the program with hvd-elastic, or without HVD_AGENT",
-                       text);
+        return err_set(
+            err, HVD_E_INVAL,
+            "HVD_INCARNATION is \"%.32s\", which is not an incarnation that hvd-elastic has set; "
+            "start the program with hvd-elastic, or unset HVD_AGENT and HVD_INCARNATION",
+            text);
     rc = session_thread_start(agent, worker->incarnation, &hooks, &worker->session,
                               &worker->welcome, err);
     if (!rc && worker->core >= 0)
@@ -248,8 +280,8 @@ static int join_job(struct worker *worker, struct hvd_err *err)
         snprintf(host, sizeof(host), "%s", LOOPBACK);
     worker->options.host = host;
     worker->options.stuck = worker_is_unusable;
-    worker->options.remark = on_remark;
-    worker->options.tried = on_tried;
+    worker->options.remark = worker_on_remark;
+    worker->options.tried = worker_on_tried;
     worker->options.arg = worker;
     worker->options.slow_us = welcome->stall_warning_us;
     rc = coll_engine_open(&worker->options, &worker->engine, err);
@@ -257,6 +289,8 @@ static int join_job(struct worker *worker, struct hvd_err *err)
     worker->gpu.engine = worker->engine;
     return rc ? rc : rounds_use_engine(worker->rounds, worker->engine, err);
 }
+
+#define NO_WORKER "no memory for the data of this worker; free memory on this host"
 
 /* Makes the worker of this process. Every further call does nothing and returns 0. */
 int hvd_init(void)
@@ -273,19 +307,19 @@ int hvd_init(void)
         return HVD_E_STATE;
     pthread_mutex_lock(&process.life_lock);
     if (!process.forks_are_noted)
-        (void)pthread_atfork(NULL, NULL, note_fork);
+        (void)pthread_atfork(NULL, NULL, worker_note_fork);
     process.forks_are_noted = true;
     if (atomic_load(&process.worker))
         goto done;
     worker = mem_zalloc(sizeof(*worker));
     if (!worker) {
-        rc = err_set(err, HVD_E_NOMEM, "no memory for the library's state of a worker");
+        rc = err_set(err, HVD_E_NOMEM, NO_WORKER);
         goto done;
     }
     worker->seen.since_us = clock_now_us();
     gpu_use_init(&worker->gpu);
     if (tuning_log_init(&worker->tuning, getenv("HVD_AUTOTUNE_LOG_FILE")))
-        rc = err_set(err, HVD_E_NOMEM, "no memory for the library's state of a worker");
+        rc = err_set(err, HVD_E_NOMEM, NO_WORKER);
     if (!rc)
         rc = settings_read(&worker->options, err);
     if (!rc)
@@ -294,12 +328,12 @@ int hvd_init(void)
         rc = settings_read_core(&worker->core, err);
     if (!rc)
         rc = settings_read_ranges(&ranges, err);
-    if (!rc && groups_create(&worker->groups))
-        rc = err_set(err, HVD_E_NOMEM, "no memory for the library's state of a worker");
+    if (!rc && (groups_create(&worker->groups) || store_create(&worker->store)))
+        rc = err_set(err, HVD_E_NOMEM, NO_WORKER);
     if (!rc)
-        rc = rounds_create(worker->groups, on_prepared, worker, &worker->rounds, err);
+        rc = rounds_create(worker->groups, worker_on_prepared, worker, &worker->rounds, err);
     if (!rc) {
-        rounds_use_reach(worker->rounds, on_reach);
+        rounds_use_reach(worker->rounds, worker_on_reach);
         rc = join_job(worker, err);
     }
     if (rc) {
@@ -312,7 +346,7 @@ int hvd_init(void)
                                 welcome->local_size, welcome->cross_rank, welcome->cross_size };
     }
     if (timeline_events_open(&worker->events, welcome, worker->incarnation, ranges)) {
-        rc = err_set(err, HVD_E_NOMEM, "no memory for the library\'s state of a worker");
+        rc = err_set(err, HVD_E_NOMEM, NO_WORKER);
         free_worker(worker);
         goto done;
     }
@@ -358,7 +392,8 @@ int hvd_timeline_start(const char *path)
     if (!worker)
         return HVD_E_STATE;
     if (!path || !path[0])
-        return fail(HVD_E_INVAL, "hvd_timeline_start: the path is missing; name the file to write");
+        return fail(HVD_E_INVAL,
+                    "hvd_timeline_start: the path is missing; pass the path of the file to write");
     return timeline_events_start(&worker->events, path, fail_err());
 }
 
@@ -383,7 +418,8 @@ int worker_begin_run(struct worker **ret_worker)
     if (!worker)
         rc = HVD_E_STATE;
     else if (atomic_exchange(&worker->running, true))
-        rc = fail(HVD_E_STATE, "hvd_elastic_run is running already; call it in one thread only");
+        rc = fail(HVD_E_STATE,
+                  "hvd_elastic_run is running already; call hvd_elastic_run in one thread only");
     else
         groups_seal(worker->groups);
     pthread_mutex_unlock(&process.life_lock);
@@ -392,7 +428,7 @@ int worker_begin_run(struct worker **ret_worker)
     return rc;
 }
 
-/* ---- its place ------------------------------------------------------------------------------- */
+/* ---- the place of this worker in the round --------------------------------------------------- */
 
 void worker_set_place(uint64_t round, const struct place *place)
 {
@@ -413,7 +449,8 @@ int worker_place(struct place *ret_place)
     known = process.round != 0;
     pthread_mutex_unlock(&process.place_lock);
     return known ? 0
-                 : fail(HVD_E_STATE, "there has been no round yet; call this function in train");
+                 : fail(HVD_E_STATE, "a rank or size is asked before the first round; ask in "
+                                     "train, after hvd_elastic_run has begun a round");
 }
 
 /* Returns one of the six numbers of struct place, given by its offset. */

@@ -34,6 +34,7 @@ struct worker {
                  environment */
     struct groups *groups;
     struct rounds *rounds;
+    struct store *store; /* the calls of hvd/store.h */
     struct timeline_events events;
     struct tuning_log tuning; /* HVD_AUTOTUNE_LOG_FILE; used by the thread that makes a call */
     uint64_t incarnation;

@@ -10,18 +10,9 @@
 
 #include <inttypes.h>
 
-/* The bound of one wait. Nothing depends on it: each change rings the bell of the snapshot. */
+/* The time limit of one wait for a snapshot. Each change of the snapshot rings its bell (a futex),
+ * which ends the wait earlier. */
 #define AWAIT_US TIME_S
-
-void checkpoint_task_free(struct checkpoint_task *task)
-{
-    for (size_t i = 0; i < task->slot_count; i++)
-        shared_snapshot_put_down(task->slots[i].shared);
-    mem_free(task->slots);
-    msg_release(&task->msg);
-    msg_release(&task->result);
-    mem_free(task);
-}
 
 /* Called in the loop, which owns the table of snapshots: finds the snapshot of each slot. */
 int checkpoint_hold_prepare(struct checkpoint_thread *thread, struct checkpoint_task *task)
@@ -47,7 +38,7 @@ int checkpoint_hold_prepare(struct checkpoint_thread *thread, struct checkpoint_
     return 0;
 }
 
-/* Answers a HOLD. The commits are those of `held`. */
+/* Answers a HOLD with the commits of `held`. */
 static void hold_answer(struct checkpoint_thread *thread, struct checkpoint_task *task,
                         const struct hvd_err *err)
 {
@@ -94,13 +85,17 @@ static int hold_await(struct checkpoint_thread *thread, struct held_slot *slot,
         if (slot->commit)
             return 0;
         if (hold->only)
-            return err_set(err, HVD_E_NOTFOUND,
-                           "slot %u: the commit for the checkpoint is not kept any more",
-                           slot->slot);
+            return err_set(
+                err, HVD_E_NOTFOUND,
+                "slot %u: the commit for the checkpoint is not kept any more; the driver begins "
+                "another checkpoint",
+                slot->slot);
         if (!runs)
-            return err_set(err, HVD_E_LOST,
-                           "slot %u: the worker has ended before the commit for the checkpoint",
-                           slot->slot);
+            return err_set(
+                err, HVD_E_LOST,
+                "slot %u: the worker has ended before the commit for the checkpoint; the driver "
+                "begins another checkpoint",
+                slot->slot);
         snapshot_await_bell(snapshot, bell, AWAIT_US);
     }
 }
@@ -120,8 +115,10 @@ void checkpoint_hold_drop(struct checkpoint_thread *thread)
     checkpoint_task_free(held);
 }
 
-/* Begins all holds first, so that all slots hold the same commit, then waits for each. The task
- * stays as `held`; a copy of its message is answered. */
+/* Begins the holds of all slots before it waits for any, so that the slots hold the same commit if
+ * possible (the driver compares them). Then waits for the commit of each slot. The task stays as
+ * `held`; a second task, with a copy of its message, takes the result to the agent's loop, which
+ * frees the second task. No result follows if the attempt is over. */
 void checkpoint_hold_run(struct checkpoint_thread *thread, struct checkpoint_task *task)
 {
     uint64_t number = task->msg.u.hold.number;
@@ -151,7 +148,9 @@ void checkpoint_hold_run(struct checkpoint_thread *thread, struct checkpoint_tas
         else if (task->slots[i].shared)
             snapshot_hold(shared_snapshot_of(task->slots[i].shared), task->msg.u.hold.at);
         else
-            rc = err_set(&err, HVD_E_NOTFOUND, "slot %u: its worker has no state yet",
+            rc = err_set(&err, HVD_E_NOTFOUND,
+                         "slot %u: the worker of this slot has no state yet, so this checkpoint is "
+                         "given up; the driver begins another checkpoint",
                          task->slots[i].slot);
     }
     for (size_t i = 0; i < task->slot_count && !rc; i++)

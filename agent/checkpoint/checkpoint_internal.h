@@ -1,9 +1,12 @@
 /*
- * checkpoint_internal.h: what the files behind checkpoint_thread.h share.
+ * checkpoint_internal.h: the thread of checkpoint_thread.h and its tasks, for the files of this
+ * folder. A task is one HOLD or SAVE of the driver. The agent's loop puts it into the list `asked`;
+ * the thread takes it from there, carries it out, and puts it into `answered`; the loop passes on
+ * the result and frees the task.
  *
- *     asked ──taken by the thread──► carried out ──► answered ──told in the loop──► freed
+ *     asked ──► carried out by the thread ──► answered ──► freed
  *
- * The thread keeps the HOLD whose commits it holds until the attempt is over (`held`).
+ * A HOLD whose commits are held stays in `held` until its attempt is over.
  */
 #ifndef AGENT_CHECKPOINT_CHECKPOINT_INTERNAL_H
 #define AGENT_CHECKPOINT_CHECKPOINT_INTERNAL_H
@@ -23,7 +26,7 @@ struct held_slot {
 struct checkpoint_task {
     struct list link;
     struct msg msg;          /* a copy of the HOLD or SAVE */
-    struct msg result;       /* a copy; type 0: memory was out */
+    struct msg result;       /* a copy; type 0: there was no memory for it */
     struct held_slot *slots; /* of a HOLD */
     size_t slot_count;
     bool complete; /* all slots of this HOLD keep a commit */
@@ -46,7 +49,7 @@ struct checkpoint_thread {
     bool stopping;
     bool over;      /* the thread's function is about to return */
     bool abandoned; /* the thread frees everything itself */
-    /* for each slot: a worker has run in it since the last HOLD of the slot */
+    /* for each slot: true if a worker has run in the slot since the last HOLD */
     bool runs[LIMIT_SLOTS_PER_HOST];
     /* the snapshot whose commit the thread awaits; NULL: none */
     struct snapshot *awaited;
@@ -55,21 +58,22 @@ struct checkpoint_thread {
     struct checkpoint_task *held;
 };
 
-/* checkpoint_thread.c */
+/* checkpoint_task.c */
 
 /* false: the attempt is over, so no result is wanted */
 bool checkpoint_is_wanted(struct checkpoint_thread *thread, uint64_t number);
 /* Copies the result of a task, and gives the task to the agent's loop. */
 void checkpoint_answer(struct checkpoint_thread *thread, struct checkpoint_task *task,
                        const struct msg *result);
+void checkpoint_task_free(struct checkpoint_task *task);
 
-/* checkpoint_hold.c: in the loop, then in the thread, which takes the task over */
+/* checkpoint_hold.c: the loop calls checkpoint_hold_prepare; then the thread takes the task and
+ * calls checkpoint_hold_run */
 int checkpoint_hold_prepare(struct checkpoint_thread *thread,
                             struct checkpoint_task *task) MUST_CHECK;
 void checkpoint_hold_run(struct checkpoint_thread *thread, struct checkpoint_task *task);
 /* holds no commit any more */
 void checkpoint_hold_drop(struct checkpoint_thread *thread);
-void checkpoint_task_free(struct checkpoint_task *task);
 
 /* checkpoint_save.c */
 void checkpoint_save_run(struct checkpoint_thread *thread, struct checkpoint_task *task);

@@ -6,6 +6,8 @@
  */
 #include "agent/checkpoint/checkpoint_internal.h"
 #include "base/mem.h"
+#include "proto/commit.h"
+#include "state/checkpoint/manifest.h"
 #include "state/checkpoint/part.h"
 #include "state/snapshot/custom.h"
 #include "state/snapshot/snapshot_hold.h"
@@ -26,7 +28,7 @@ struct save {
     struct part_written written;
 };
 
-/* A part_stop_fn: the attempt is over, or the commit is held no longer. */
+/* A part_stop_fn. true: the attempt is over, or the snapshot holds the commit no longer. */
 static bool save_should_stop(void *arg)
 {
     const struct save *save = arg;
@@ -47,14 +49,20 @@ static int save_find(struct save *save, struct hvd_err *err)
             continue;
         if (slot->commit != save->asked->commit)
             return err_set(err, HVD_E_STATE,
-                           "slot %u keeps commit %" PRIu64 ", and not commit %" PRIu64, slot->slot,
-                           slot->commit, save->asked->commit);
+                           "slot %u keeps commit %" PRIu64 ".%" PRIu32
+                           ", and the driver asks for commit %" PRIu64 ".%" PRIu32
+                           "; the driver and the agent must be of the same release",
+                           slot->slot, COMMIT_ROUND_OF(slot->commit), COMMIT_PLACE_OF(slot->commit),
+                           COMMIT_ROUND_OF(save->asked->commit),
+                           COMMIT_PLACE_OF(save->asked->commit));
         save->snapshot = shared_snapshot_of(slot->shared);
         save->bytes = snapshot_hold_bytes(save->snapshot);
         return 0;
     }
-    return err_set(err, HVD_E_STATE, "slot %u keeps no commit for this checkpoint",
-                   save->asked->slot);
+    return err_set(err, HVD_E_STATE,
+                   "slot %u keeps no commit for checkpoint %" PRIu64
+                   "; the driver begins another checkpoint",
+                   save->asked->slot, save->asked->number);
 }
 
 /* Finds the bytes of each entry in the commit. No number of the message or of the snapshot is
@@ -67,7 +75,9 @@ static int save_find_entries(struct save *save, struct hvd_err *err)
     save->sources = mem_zalloc_array(entries->count, sizeof(*save->sources));
     if (!save->sources)
         return err_set(err, HVD_E_NOMEM,
-                       "no memory for the list of entries; free memory on this host");
+                       "slot %u: no memory for the list of the %zu entries of the checkpoint; free "
+                       "memory on this host",
+                       save->asked->slot, entries->count);
     for (size_t i = 0; i < entries->count; i++) {
         const struct msg_entry *entry = &entries->items[i];
         uint64_t begin = entry->custom ? CUSTOM_LENGTH_BYTES : 0;
@@ -76,15 +86,16 @@ static int save_find_entries(struct save *save, struct hvd_err *err)
         if (entry->offset > most || begin > most - entry->offset ||
             entry->bytes > most - entry->offset - begin)
             return err_set(err, HVD_E_INVAL,
-                           "entry \"%s\" does not lie in the commit; driver and agent must be of "
-                           "one release",
+                           "entry \"%s\" does not lie in the commit; the driver and the agent must "
+                           "be of the same release",
                            entry->name);
         if (entry->custom)
             length = custom_length(save->bytes + entry->offset);
         if (length > entry->bytes)
             return err_set(err, HVD_E_CORRUPT,
-                           "entry \"%s\" has %" PRIu64 " bytes in the commit, and room for %" PRIu64
-                           "; memory has failed",
+                           "entry \"%s\" has %" PRIu64
+                           " bytes in the commit, but room for only %" PRIu64
+                           "; the commit was damaged in memory: test the memory of this host",
                            entry->name, length, entry->bytes);
         save->sources[i] = (struct part_source){ .name = entry->name,
                                                  .at = save->bytes + entry->offset + begin,
@@ -94,67 +105,44 @@ static int save_find_entries(struct save *save, struct hvd_err *err)
     return 0;
 }
 
-/* Opens the directory or bucket above the folder of the checkpoint. */
-static int save_open(struct save *save, struct hvd_err *err)
-{
-    const char *folder = save->asked->folder;
-    const char *slash = strrchr(folder, '/');
-    char where[LIMIT_PATH_BYTES + 1];
-    int length;
-
-    if (!slash || !slash[1] || slash == folder)
-        return err_set(err, HVD_E_INVAL, "%s: is no folder of a checkpoint", folder);
-    snprintf(where, sizeof(where), "%.*s", (int)(slash - folder), folder);
-    length = snprintf(save->name, sizeof(save->name), "%s/%s", slash + 1, save->asked->name);
-    if (length < 0 || (size_t)length >= sizeof(save->name))
-        return err_set(err, HVD_E_LIMIT, "%s/%s: the name is too long", folder, save->asked->name);
-    return save->thread->config.open(where, &save->storage, err);
-}
-
-/* Compares all chunks in which the entries lie with the checksums of the commit. Called after the
- * bytes were written: so a fault that was there while they were written is found. */
-static int save_verify(struct save *save, struct hvd_err *err)
-{
-    const struct msg_entry_list *entries = &save->asked->entries;
-    uint64_t verified = UINT64_MAX; /* the chunk that was compared last */
-
-    for (size_t i = 0; i < entries->count; i++) {
-        uint64_t from = entries->items[i].offset;
-        uint64_t to =
-            (uint64_t)((const uint8_t *)save->sources[i].at - save->bytes) + save->sources[i].bytes;
-
-        for (uint64_t chunk = from / STATE_CHUNK_BYTES; chunk * STATE_CHUNK_BYTES < to; chunk++) {
-            if (chunk == verified)
-                continue;
-            if (save_should_stop(save))
-                return HVD_E_REVOKED;
-            if (sum_of(save->bytes + chunk * STATE_CHUNK_BYTES, STATE_CHUNK_BYTES) !=
-                snapshot_hold_sum(save->snapshot, chunk))
-                return err_set(err, HVD_E_CORRUPT,
-                               "entry \"%s\": the checksum of chunk %" PRIu64
-                               " is wrong; the program changed the entry during the commit, or "
-                               "memory has failed",
-                               entries->items[i].name, chunk);
-            verified = chunk;
-        }
-    }
-    return 0;
-}
-
-/* Writes the file. A file that is not right is removed; if that fails too, it does no harm, because
- * no manifest will name it. */
+/* Writes the file. A file with an error is removed. A file that cannot be removed does no harm,
+ * because no manifest will name that file. */
 static int save_write(struct save *save, struct hvd_err *err)
 {
     const struct part_sources sources = { .commit = save->asked->commit,
                                           .items = save->sources,
                                           .count = save->asked->entries.count };
+    const struct msg_entry_list *entries = &save->asked->entries;
+    uint64_t verified = UINT64_MAX; /* the chunk that was compared last */
     struct hvd_err ignored;
     int rc = part_write(save->storage, save->name, &sources, save_should_stop, save, &save->written,
                         err);
 
     if (rc)
         return rc;
-    rc = save_verify(save, err);
+    /* All chunks in which the entries lie are compared with the checksums of the commit after the
+     * write, so that a fault of the memory during the write is found, too. */
+    for (size_t i = 0; i < entries->count && !rc; i++) {
+        uint64_t chunk = entries->items[i].offset / STATE_CHUNK_BYTES;
+        uint64_t to =
+            (uint64_t)((const uint8_t *)save->sources[i].at - save->bytes) + save->sources[i].bytes;
+
+        for (; chunk * STATE_CHUNK_BYTES < to && !rc; chunk++) {
+            if (chunk == verified)
+                continue;
+            if (save_should_stop(save))
+                rc = HVD_E_REVOKED;
+            else if (sum_of(save->bytes + chunk * STATE_CHUNK_BYTES, STATE_CHUNK_BYTES) !=
+                     snapshot_hold_sum(save->snapshot, chunk))
+                rc = err_set(err, HVD_E_CORRUPT,
+                             "entry \"%s\": the checksum of chunk %" PRIu64
+                             " is wrong: the program changed the entry during the commit, or "
+                             "memory has failed; change the entry only between commits, or test "
+                             "the memory",
+                             entries->items[i].name, chunk);
+            verified = chunk;
+        }
+    }
     if (!rc && !snapshot_hold_stands(save->snapshot))
         rc = HVD_E_REVOKED;
     if (rc)
@@ -162,19 +150,30 @@ static int save_write(struct save *save, struct hvd_err *err)
     return rc;
 }
 
-/* Carries out one SAVE, and answers it unless its attempt is over. */
+/* Carries out one SAVE, and answers it. HVD_E_REVOKED: its attempt ended during the write; the
+ * driver ignores such an answer. */
 void checkpoint_save_run(struct checkpoint_thread *thread, struct checkpoint_task *task)
 {
     struct save save = { .thread = thread, .asked = &task->msg.u.save };
     struct msg msg = { .type = MSG_SAVED, .round = task->msg.round };
+    char where[LIMIT_PATH_BYTES + 1];
     struct hvd_err err = { 0 };
+    const char *folder;
     int rc;
 
     rc = save_find(&save, &err);
     if (!rc)
         rc = save_find_entries(&save, &err);
     if (!rc)
-        rc = save_open(&save, &err);
+        rc = checkpoint_folder_split(save.asked->folder, where, &folder, &err);
+    if (!rc && (size_t)snprintf(save.name, sizeof(save.name), "%s/%s", folder, save.asked->name) >=
+                   sizeof(save.name))
+        rc = err_set(&err, HVD_E_LIMIT,
+                     "%s: the name is longer than %d bytes (LIMIT_CHECKPOINT_NAME_BYTES); the "
+                     "driver and the agent must be of the same release",
+                     save.name, LIMIT_CHECKPOINT_NAME_BYTES);
+    if (!rc)
+        rc = thread->config.open(where, &save.storage, &err);
     if (!rc)
         rc = save_write(&save, &err);
     if (rc == HVD_E_REVOKED && !snapshot_hold_stands(save.snapshot))

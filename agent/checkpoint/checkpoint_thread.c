@@ -38,29 +38,8 @@ static uint64_t thread_number_of(const struct checkpoint_task *task)
     return task->msg.type == MSG_HOLD ? task->msg.u.hold.number : task->msg.u.save.number;
 }
 
-bool checkpoint_is_wanted(struct checkpoint_thread *thread, uint64_t number)
-{
-    bool wanted;
-
-    pthread_mutex_lock(&thread->mutex);
-    wanted = thread->wanted == number && !thread->stopping;
-    pthread_mutex_unlock(&thread->mutex);
-    return wanted;
-}
-
-void checkpoint_answer(struct checkpoint_thread *thread, struct checkpoint_task *task,
-                       const struct msg *result)
-{
-    if (!result->type || msg_copy(result, &task->result))
-        task->result = (struct msg){ 0 };
-    pthread_mutex_lock(&thread->mutex);
-    list_append(&thread->answered, &task->link);
-    pthread_mutex_unlock(&thread->mutex);
-    (void)eventfd_write(thread->to_loop, 1);
-}
-
 /* Frees everything but the event of the loop. */
-static void thread_destroy(struct checkpoint_thread *thread)
+static void checkpoint_thread_destroy(struct checkpoint_thread *thread)
 {
     struct checkpoint_task *task;
 
@@ -73,25 +52,8 @@ static void thread_destroy(struct checkpoint_thread *thread)
     mem_free(thread);
 }
 
-/* Waits for the next task, or for the end of the attempt whose commits are held. NULL: one of these
- * has come, or the thread must end. */
-static struct checkpoint_task *thread_next(struct checkpoint_thread *thread)
-{
-    struct checkpoint_task *task;
-
-    pthread_mutex_lock(&thread->mutex);
-    while (!thread->stopping && list_empty(&thread->asked) &&
-           (!thread->held || thread_number_of(thread->held) == thread->wanted))
-        pthread_cond_wait(&thread->changed, &thread->mutex);
-    task = thread->stopping ? NULL : thread_take(&thread->asked);
-    if (task)
-        thread->asked_count--;
-    pthread_mutex_unlock(&thread->mutex);
-    return task;
-}
-
 /* The thread. Its priority is lower than that of all threads of the training. */
-static void *thread_main(void *arg)
+static void *checkpoint_thread_main(void *arg)
 {
     const struct sched_param none = { 0 };
     struct checkpoint_thread *thread = arg;
@@ -101,8 +63,16 @@ static void *thread_main(void *arg)
     (void)setpriority(PRIO_PROCESS, 0, THREAD_NICE); /* of this thread alone */
     (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
     while (!stopping) {
-        struct checkpoint_task *task = thread_next(thread);
+        struct checkpoint_task *task;
 
+        pthread_mutex_lock(&thread->mutex);
+        while (!thread->stopping && list_empty(&thread->asked) &&
+               (!thread->held || thread_number_of(thread->held) == thread->wanted))
+            pthread_cond_wait(&thread->changed, &thread->mutex);
+        task = thread->stopping ? NULL : thread_take(&thread->asked);
+        if (task)
+            thread->asked_count--;
+        pthread_mutex_unlock(&thread->mutex);
         if (thread->held && !checkpoint_is_wanted(thread, thread_number_of(thread->held)))
             checkpoint_hold_drop(thread);
         if (task && !checkpoint_is_wanted(thread, thread_number_of(task)))
@@ -122,12 +92,12 @@ static void *thread_main(void *arg)
     pthread_cond_broadcast(&thread->changed);
     pthread_mutex_unlock(&thread->mutex);
     if (abandoned)
-        thread_destroy(thread);
+        checkpoint_thread_destroy(thread);
     return NULL;
 }
 
 /* Called in the agent's loop when there are results. */
-static void thread_on_told(evutil_socket_t fd, short what, void *arg)
+static void checkpoint_thread_on_told(evutil_socket_t fd, short what, void *arg)
 {
     struct checkpoint_thread *thread = arg;
     struct checkpoint_task *task;
@@ -170,16 +140,16 @@ int checkpoint_thread_start(struct event_base *base, const struct checkpoint_con
     if (thread->to_loop < 0)
         rc = HVD_E_LIMIT;
     else
-        thread->told =
-            event_new(base, thread->to_loop, EV_READ | EV_PERSIST, thread_on_told, thread);
+        thread->told = event_new(base, thread->to_loop, EV_READ | EV_PERSIST,
+                                 checkpoint_thread_on_told, thread);
     if (!rc && (!thread->told || event_add(thread->told, NULL)))
         rc = HVD_E_NOMEM;
     if (!rc)
-        rc = thread_start(&thread->thread, 0, thread_main, thread);
+        rc = thread_start(&thread->thread, 0, checkpoint_thread_main, thread);
     if (rc) {
         if (thread->told)
             event_free(thread->told);
-        thread_destroy(thread);
+        checkpoint_thread_destroy(thread);
         return err_set(
             err, rc,
             rc == HVD_E_LIMIT
@@ -216,17 +186,20 @@ void checkpoint_thread_stop(struct checkpoint_thread *thread)
     over = thread->over;
     thread->abandoned = !over;
     if (!over)
-        pthread_detach(thread->thread); /* under the mutex: the thread still exists */
+        thread_abandon(thread->thread); /* under the mutex: the thread still exists */
     pthread_mutex_unlock(&thread->mutex);
     if (over) {
         pthread_join(thread->thread, NULL);
-        thread_destroy(thread);
+        checkpoint_thread_destroy(thread);
     } else {
         log_warning(STATE, "a write to the checkpoint directory does not return; the agent ends "
                            "without it, and the file stays unfinished");
     }
 }
 
+/* Gives a copy of the message to the thread. A HOLD becomes the attempt that is wanted, even if it
+ * is dropped, so the thread gives up what it still has of earlier attempts. Called in the loop,
+ * which never waits here. */
 int checkpoint_thread_ask(struct checkpoint_thread *thread, const struct msg *msg)
 {
     struct checkpoint_task *task = mem_zalloc(sizeof(*task));
@@ -254,10 +227,13 @@ int checkpoint_thread_ask(struct checkpoint_thread *thread, const struct msg *ms
     thread_wake(thread);
     pthread_mutex_unlock(&thread->mutex);
     if (task) {
-        log_warning(STATE,
-                    "the driver has asked for more than %d files of checkpoints that are not "
-                    "written yet: the agent drops this one",
-                    LIMIT_CHECKPOINT_TASKS);
+        log_warning(
+            STATE,
+            "%s: dropped, because %d orders of the driver wait for the checkpoint directory "
+            "already: this checkpoint fails, and the driver begins another one; check that "
+            "the directory of --checkpoint-dir takes writes on this host",
+            msg->type == MSG_SAVE ? msg->u.save.name : "the order to keep commits (HOLD)",
+            LIMIT_CHECKPOINT_TASKS);
         checkpoint_task_free(task);
     }
     return 0;

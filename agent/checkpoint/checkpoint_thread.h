@@ -3,8 +3,9 @@
  * a checkpoint. A disk or a network may keep this thread waiting for any time: neither the agent's
  * loop, nor a worker, nor the end of the agent waits for it.
  *
- * HOLD and SAVE (PROTOCOL.md, "Checkpoints") are carried out in order. Each gets one result, unless
- * its attempt ends before.
+ * HOLD and SAVE (PROTOCOL.md, "Checkpoints") are carried out in order. Each gets one result. No
+ * result may follow if the attempt ends before, if the message is dropped (checkpoint_thread_ask),
+ * or if no memory is left.
  */
 #ifndef AGENT_CHECKPOINT_CHECKPOINT_THREAD_H
 #define AGENT_CHECKPOINT_CHECKPOINT_THREAD_H
@@ -25,13 +26,13 @@ struct checkpoint_config {
 
 /* Called in the agent's loop. */
 struct checkpoint_ops {
-    /* The result of a HOLD or SAVE, a HOLDING or SAVED; borrowed. NULL: memory is out, and the
+    /* The result of a HOLD or SAVE, a HOLDING or SAVED; borrowed. NULL: no memory is left, and the
      * result is lost. */
     void (*result)(void *arg, const struct msg *result);
     bool (*runs)(void *arg, uint32_t slot); /* does a worker run in this slot? */
 };
 
-/* HVD_E_NOMEM: memory is out; HVD_E_LIMIT: no further thread or descriptor can be had. */
+/* HVD_E_NOMEM: no memory is left; HVD_E_LIMIT: no further thread or descriptor can be had. */
 int checkpoint_thread_start(struct event_base *base, const struct checkpoint_config *config,
                             const struct checkpoint_ops *ops, void *arg,
                             struct checkpoint_thread **ret_thread, struct hvd_err *err) MUST_CHECK;
@@ -41,7 +42,9 @@ int checkpoint_thread_start(struct event_base *base, const struct checkpoint_con
 void checkpoint_thread_stop(struct checkpoint_thread *thread);
 
 /* Begins an attempt with a HOLD, and ends the attempts before it; or carries out a SAVE. The
- * message is copied. HVD_E_NOMEM: no result follows. */
+ * message is copied. 0 also if LIMIT_CHECKPOINT_TASKS messages wait already: then this message is
+ * dropped with a warning, no result follows, and the driver gives the attempt up after its time
+ * limit. HVD_E_NOMEM: no result follows. */
 int checkpoint_thread_ask(struct checkpoint_thread *thread, const struct msg *msg) MUST_CHECK;
 
 /* Ends the attempts up to this number. */

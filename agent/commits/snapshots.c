@@ -50,6 +50,7 @@ void shared_snapshot_put_down(struct shared_snapshot *shared)
     mem_free(shared);
 }
 
+/* The snapshot is borrowed while the caller is a holder of `shared`. */
 struct snapshot *shared_snapshot_of(const struct shared_snapshot *shared)
 {
     return shared->snapshot;
@@ -137,8 +138,8 @@ static int snapshots_grant_slot(struct slot *slot, uint64_t incarnation,
     if (slot->incarnation == incarnation && slot->newer &&
         !snapshots_have_shape(slot->newer, shape))
         return err_set(err, HVD_E_STATE,
-                       "this worker already has a snapshot of a state with other entries; a worker "
-                       "must keep the entries of its state");
+                       "this worker already has a snapshot of a state with other entries; register "
+                       "the same entries before each call of hvd_elastic_run");
     /* The worker is back at the manifest of the older snapshot: the two snapshots change roles. */
     if (slot->newer && slot->older && !snapshots_have_shape(slot->newer, shape) &&
         snapshots_have_shape(slot->older, shape)) {
@@ -153,7 +154,8 @@ static int snapshots_grant_slot(struct slot *slot, uint64_t incarnation,
             snapshots_drop(&slot->newer);
         made = mem_zalloc(sizeof(*made));
         if (!made)
-            return err_set(err, HVD_E_NOMEM, "no memory for a snapshot; free memory on this host");
+            return err_set(err, HVD_E_NOMEM,
+                           "no memory for the snapshot of a worker; free memory on this host");
         rc = snapshot_create(shape, &made->snapshot, err);
         if (rc) {
             mem_free(made);
@@ -185,21 +187,23 @@ int snapshots_grant(struct snapshots *snapshots, uint32_t slot, uint64_t incarna
     if (!shape->manifest)
         return err_set(err, HVD_E_INVAL,
                        "the worker asks for a snapshot without a manifest (the list of its "
-                       "entries); agent and library must be of one release");
+                       "entries); the agent and libhvd must be of the same release");
     if (shape->bytes % STATE_CHUNK_BYTES || shape->replicated_bytes % STATE_CHUNK_BYTES)
         return err_set(err, HVD_E_INVAL,
                        "the worker asks for a snapshot whose size is no multiple of %d bytes; "
-                       "agent and library must be of one release",
+                       "the agent and libhvd must be of the same release",
                        STATE_CHUNK_BYTES);
     if (shape->replicated_bytes > shape->bytes)
         return err_set(err, HVD_E_INVAL,
                        "the worker asks for a snapshot that is smaller than its replicated part; "
-                       "agent and library must be of one release");
+                       "the agent and libhvd must be of the same release");
     if (shape->bytes > LIMIT_STATE_BYTES)
-        return err_set(
-            err, HVD_E_LIMIT,
-            "the state has more than %llu bytes (LIMIT_STATE_BYTES); split it over more workers",
-            (unsigned long long)LIMIT_STATE_BYTES);
+        return err_set(err, HVD_E_LIMIT,
+                       "slot %u: the worker's state has %llu bytes, but at most %llu are possible "
+                       "(LIMIT_STATE_BYTES); register large entries per rank, so that each worker "
+                       "keeps only its part",
+                       slot, (unsigned long long)shape->bytes,
+                       (unsigned long long)LIMIT_STATE_BYTES);
 
     pthread_mutex_lock(&snapshots->mutex);
     while (!rc && slot >= snapshots->slots.count) {
@@ -209,7 +213,11 @@ int snapshots_grant(struct snapshots *snapshots, uint32_t slot, uint64_t incarna
                 (struct slot){ .drop_at_us = TIME_NEVER };
     }
     if (rc)
-        err_set(err, rc, "slot %u: no memory for the snapshot of its worker", slot);
+        err_set(err, rc,
+                rc == HVD_E_LIMIT ? "slot %u: a host has at most %d slots; list fewer slots"
+                                  : "slot %u: no memory for the snapshots of this host (at most %d "
+                                    "slots); free memory on this host",
+                slot, LIMIT_SLOTS_PER_HOST);
     else
         rc = snapshots_grant_slot(&snapshots->slots.items[slot], incarnation, shape, ret_fd, err);
     pthread_mutex_unlock(&snapshots->mutex);

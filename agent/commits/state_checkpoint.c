@@ -39,7 +39,7 @@ struct reading {
     struct checkpoint_store *store;
     struct checkpoint_manifest manifest;
     struct checkpoint_reader *reader;
-    struct read_entry *entries; /* those that are read, by their offsets */
+    struct read_entry *entries; /* the entries that are read, sorted by offset */
     size_t count;
     uint8_t *chunk;
 };
@@ -119,26 +119,6 @@ bool reading_is_over(struct reading *reading, struct reading_result *ret_result)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static int reading_open(struct reading *reading, struct hvd_err *err)
-{
-    const char *folder = reading_folder(&reading->fetch.u.fetch);
-    const char *slash = strrchr(folder, '/');
-    char where[LIMIT_PATH_BYTES + 1];
-    int rc;
-
-    if (!slash || slash == folder || strlen(folder) > LIMIT_PATH_BYTES)
-        return err_set(err, HVD_E_INVAL,
-                       "%s: is no folder of a checkpoint; driver and agent must be of one release",
-                       folder);
-    snprintf(where, sizeof(where), "%.*s", (int)(slash - folder), folder);
-    rc = checkpoint_store_open(where, &reading->store, err);
-    if (!rc)
-        rc = checkpoint_load(reading->store, slash + 1, &reading->manifest, err);
-    if (!rc)
-        rc = checkpoint_reader_open(reading->store, &reading->manifest, &reading->reader, err);
-    return rc;
-}
-
 /* Compares an entry of the worker with that of the checkpoint. */
 static int reading_compare(const struct reading *reading, const struct msg_entry *ours,
                            struct hvd_err *err)
@@ -149,31 +129,31 @@ static int reading_compare(const struct reading *reading, const struct msg_entry
 
     if (index < 0)
         return err_set(err, HVD_E_MISMATCH,
-                       "entry \"%s\" has %" PRIu64
-                       " bytes, and the checkpoint %s does not have it; "
-                       "register the entries of the program that wrote it",
-                       ours->name, ours->bytes, folder);
+                       "the checkpoint %s has no entry \"%s\" (%" PRIu64
+                       " bytes in this program); register the same entries as the program that "
+                       "wrote the checkpoint",
+                       folder, ours->name, ours->bytes);
     theirs = &reading->manifest.entries.items[index];
     if (theirs->kind != ours->kind || theirs->custom != ours->custom)
-        return err_set(
-            err, HVD_E_MISMATCH,
-            "entry \"%s\" is of another kind in the checkpoint %s; register it as it was",
-            ours->name, folder);
+        return err_set(err, HVD_E_MISMATCH,
+                       "entry \"%s\" is of another kind (replicated, per rank or custom) in the "
+                       "checkpoint %s; register the entry with its old kind",
+                       ours->name, folder);
     if (ours->type && theirs->type && ours->type != theirs->type)
         return err_set(
             err, HVD_E_MISMATCH,
-            "entry \"%s\" consists of %s, and of %s in the checkpoint %s; register it as "
-            "it was",
+            "entry \"%s\" consists of %s, and of %s in the checkpoint %s; register the entry with "
+            "its old type",
             ours->name, entry_type_text(ours->type), entry_type_text(theirs->type), folder);
     if (!ours->custom && ours->bytes != theirs->bytes)
         return err_set(err, HVD_E_MISMATCH,
                        "entry \"%s\" has %" PRIu64 " bytes, and %" PRIu64
-                       " bytes in the checkpoint %s; register it as it was",
+                       " bytes in the checkpoint %s; register the entry with its old size",
                        ours->name, ours->bytes, theirs->bytes, folder);
     return 0;
 }
 
-static int by_offset(const void *one, const void *other)
+static int reading_by_offset(const void *one, const void *other)
 {
     uint64_t left = ((const struct read_entry *)one)->entry->offset;
     uint64_t right = ((const struct read_entry *)other)->entry->offset;
@@ -181,8 +161,8 @@ static int by_offset(const void *one, const void *other)
     return (left > right) - (left < right);
 }
 
-/* Lists the entries that are read, by their offsets. Those of one rank are read only if the
- * checkpoint was made by as many ranks as the round has. */
+/* Lists the entries to read, sorted by offset. Entries per rank are read only if the checkpoint was
+ * made by as many ranks as the round has. */
 static int reading_list(struct reading *reading, struct hvd_err *err)
 {
     const struct msg_fetch *fetch = &reading->fetch.u.fetch;
@@ -196,8 +176,11 @@ static int reading_list(struct reading *reading, struct hvd_err *err)
                  reading->manifest.ranks, fetch->size);
     reading->entries = mem_zalloc_array(fetch->entries.count, sizeof(*reading->entries));
     if (!reading->entries)
-        return err_set(err, HVD_E_NOMEM,
-                       "no memory for the list of entries; free memory on this host");
+        return err_set(
+            err, HVD_E_NOMEM,
+            "no memory for the list of the %zu entries of the checkpoint; free memory on "
+            "this host",
+            fetch->entries.count);
     for (size_t i = 0; i < fetch->entries.count && !rc; i++) {
         const struct msg_entry *entry = &fetch->entries.items[i];
         struct read_entry *read = &reading->entries[reading->count];
@@ -209,8 +192,8 @@ static int reading_list(struct reading *reading, struct hvd_err *err)
             entry->bytes > most - entry->offset - begin)
             return err_set(
                 err, HVD_E_INVAL,
-                "entry \"%s\" does not lie in the snapshot; library and agent must be of "
-                "one release",
+                "entry \"%s\" does not lie in the snapshot; libhvd and the agent must be of the "
+                "same release",
                 entry->name);
         rc = reading_compare(reading, entry, err);
         if (!rc)
@@ -219,35 +202,15 @@ static int reading_list(struct reading *reading, struct hvd_err *err)
         if (!rc && read->length > entry->bytes)
             rc = err_set(err, HVD_E_MISMATCH,
                          "entry \"%s\" has room for %" PRIu64 " bytes, and %" PRIu64
-                         " bytes in the checkpoint; register it with its old room",
+                         " bytes in the checkpoint; register the entry with that much room",
                          entry->name, entry->bytes, read->length);
         read->entry = entry;
         read->used = begin + read->length;
         reading->count += read->used > 0;
     }
     if (!rc)
-        qsort(reading->entries, reading->count, sizeof(*reading->entries), by_offset);
+        qsort(reading->entries, reading->count, sizeof(*reading->entries), reading_by_offset);
     return rc;
-}
-
-/* Reads the part of an entry that lies in [from, to) of the commit, into its place in the chunk. A
- * custom entry has its length before its bytes. */
-static int reading_fill(struct reading *reading, const struct read_entry *read, uint64_t from,
-                        uint64_t to, struct hvd_err *err)
-{
-    uint64_t offset = read->entry->offset;
-    uint64_t begin = read->used - read->length; /* bytes of the length */
-    uint64_t first = (from > offset ? from : offset) - offset;
-    uint64_t last = (to < offset + read->used ? to : offset + read->used) - offset;
-    uint8_t *at = reading->chunk + (offset + first - from);
-
-    for (; first < begin && first < last; first++)
-        *at++ = (uint8_t)(read->length >> 8 * first);
-    if (first == last)
-        return 0;
-    reading->result.bytes += last - first;
-    return checkpoint_entry_read_at(reading->reader, read->entry->name, reading->fetch.u.fetch.rank,
-                                    first - begin, at, last - first, err);
 }
 
 /* Puts a chunk into the snapshot; `empty`: no entry has bytes in it. */
@@ -292,15 +255,29 @@ static int reading_copy(struct reading *reading, struct hvd_err *err)
         memset(reading->chunk, 0, STATE_CHUNK_BYTES);
         for (size_t i = first; i < reading->count && !rc; i++) {
             const struct read_entry *read = &reading->entries[i];
+            uint64_t offset = read->entry->offset;
+            uint64_t head = read->used - read->length; /* bytes of the length */
+            uint64_t begin, end;
+            uint8_t *at;
 
-            if (read->entry->offset >= to)
+            if (offset >= to)
                 break;
-            if (read->entry->offset + read->used <= from) {
+            if (offset + read->used <= from) {
                 first += i == first;
                 continue;
             }
-            rc = reading_fill(reading, read, from, to, err);
             empty = false;
+            begin = offset < from ? from - offset : 0;
+            end = offset + read->used > to ? to - offset : read->used;
+            at = reading->chunk + (offset + begin - from);
+            /* a custom entry has its length before its bytes */
+            for (; begin < head && begin < end; begin++)
+                *at++ = (uint8_t)(read->length >> 8 * begin);
+            reading->result.bytes += end - begin;
+            if (begin < end)
+                rc = checkpoint_entry_read_at(reading->reader, read->entry->name,
+                                              reading->fetch.u.fetch.rank, begin - head, at,
+                                              end - begin, err);
         }
         if (!rc)
             rc = reading_put(reading, chunk, empty, err);
@@ -311,11 +288,19 @@ static int reading_copy(struct reading *reading, struct hvd_err *err)
 static void *reading_main(void *arg)
 {
     struct reading *reading = arg;
+    const char *path = reading_folder(&reading->fetch.u.fetch), *folder;
+    char where[LIMIT_PATH_BYTES + 1];
     struct hvd_err err = { 0 };
     int rc;
 
     reading->chunk = mem_alloc(STATE_CHUNK_BYTES);
-    rc = reading->chunk ? reading_open(reading, &err) : HVD_E_NOMEM;
+    rc = reading->chunk ? checkpoint_folder_split(path, where, &folder, &err) : HVD_E_NOMEM;
+    if (!rc)
+        rc = checkpoint_store_open(where, &reading->store, &err);
+    if (!rc)
+        rc = checkpoint_load(reading->store, folder, &reading->manifest, &err);
+    if (!rc)
+        rc = checkpoint_reader_open(reading->store, &reading->manifest, &reading->reader, &err);
     if (!rc)
         rc = reading_list(reading, &err);
     if (!rc)

@@ -16,7 +16,8 @@ struct reading;
 
 struct reading_result {
     int code;
-    char text[ERR_TEXT_MAX]; /* with code 0: why there are no entries of the rank, or "" */
+    /* with code 0: the reason why the checkpoint has no entries of this rank, or "" */
+    char text[ERR_TEXT_MAX];
     uint64_t bytes;
     bool per_rank;
 };

@@ -23,7 +23,7 @@ static void fetch_step_soon(struct fetch *fetch)
 }
 
 /* Goes on with the next source on this host that holds the commit, or else with other agents. */
-static void fetch_next_place(struct fetch *fetch)
+static void fetch_next_source(struct fetch *fetch)
 {
     const struct msg_source_list *sources = &fetch->msg.u.fetch.sources;
     struct fetch_local *local = &fetch->local;
@@ -78,7 +78,7 @@ static void fetch_on_step(evutil_socket_t fd, short what, void *arg)
         sum = bytes ? snapshot_chunk_sum(from, asked->commit, chunk) : SUM_NONE;
         if (sum != SUM_NONE && snapshot_sum(fetch->into.snapshot, chunk) != sum) {
             if (fetch_take(fetch, chunk, bytes + chunk * STATE_CHUNK_BYTES, sum)) {
-                lost = "a later commit has overwritten it";
+                lost = "a later commit has overwritten this commit";
                 break;
             }
             fetch->answer.local_bytes += STATE_CHUNK_BYTES;
@@ -99,7 +99,7 @@ static void fetch_on_step(evutil_socket_t fd, short what, void *arg)
     if (fetch_is_over(fetch))
         return;
     if (lost)
-        fetch_next_place(fetch);
+        fetch_next_source(fetch);
     else
         fetch_step_soon(fetch);
 }
@@ -107,9 +107,11 @@ static void fetch_on_step(evutil_socket_t fd, short what, void *arg)
 /* Opens the worker's buffer for the commit of a checkpoint, and starts the thread that fills it. */
 static void fetch_begin_reading(struct fetch *fetch)
 {
+    /* a second reference, for the reading: reading_start takes it over, also when it fails */
     struct shared_snapshot *shared =
         snapshots_granted(fetch->thread->config.snapshots, fetch->slot, fetch->msg.incarnation);
 
+    /* the agent's loop may have granted another snapshot since fetch_begin looked */
     if (!shared || shared != fetch->into.shared) {
         shared_snapshot_put_down(shared);
         fetch_end(fetch, HVD_E_REVOKED, "another worker has the slot now");
@@ -152,7 +154,8 @@ void fetch_begin(struct fetch *fetch)
     into->marks = mem_zalloc(into->chunks);
     fetch->step = evtimer_new(fetch->thread->base, fetch_on_step, fetch);
     if (!into->marks || !fetch->step) {
-        fetch_end(fetch, HVD_E_NOMEM, "the agent has no memory for a fetch");
+        fetch_end(fetch, HVD_E_NOMEM,
+                  "the agent has no memory for a fetch; free memory on this host");
         return;
     }
 
@@ -171,5 +174,5 @@ void fetch_begin(struct fetch *fetch)
     if (fetch->local.from)
         fetch_step_soon(fetch);
     else
-        fetch_next_place(fetch);
+        fetch_next_source(fetch);
 }

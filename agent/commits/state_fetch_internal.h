@@ -94,7 +94,7 @@ struct source {
 /* state_progress.c */
 
 /* Copies the bytes of a chunk into the worker's buffer. HVD_E_CORRUPT: the bytes do not have this
- * checksum; HVD_E_NOMEM: memory is out; HVD_E_REVOKED: the worker no longer awaits the fetch. */
+ * checksum; HVD_E_NOMEM: no memory is left; HVD_E_REVOKED: the worker awaits no fetch any more. */
 int fetch_take(struct fetch *fetch, uint64_t chunk, const uint8_t *bytes, uint64_t sum) MUST_CHECK;
 /* Marks a chunk as done although the commit never wrote it: its bytes have no meaning. */
 void fetch_leave(struct fetch *fetch, uint64_t chunk);

@@ -33,7 +33,7 @@ struct state_thread {
     struct list running; /* at most one fetch per `requester` */
     struct list answered;
     char wanted[ADDRESS_TEXT_MAX]; /* the host address to listen at next; "": no request is open */
-    /* the address at which the thread serves; "": it does not serve */
+    /* the address at which the thread serves commits; "": the thread serves none */
     char address[ADDRESS_TEXT_MAX];
     struct VEC(uint64_t) gone; /* `requester`s that need no connections to holders any more */
     uint64_t key_round;        /* the round of `key`, which the thread has to take; 0: none */
@@ -55,13 +55,14 @@ struct state_thread {
     uint64_t kept_round;    /* the round of the previous key; 0: that key is refused */
     struct VEC(struct listener *) listeners;
     struct list servings;
-    struct list reached; /* connections to holders that no fetch uses yet (state_reach.c) */
+    struct list early; /* connections to holders that no fetch uses yet (state_reach.c) */
     size_t serving_count;
 };
 
 /* state_serve.c: serves this host's commits to other agents */
 void serve_accepted(void *arg, struct conn *conn);
-/* closes each connection of a puller whose key is of a round lower than `before` */
+/* closes each connection of a puller (an agent that fetches commits from this one) whose key is of
+ * a round lower than `before` */
 void serve_end(struct state_thread *thread, uint64_t before);
 
 /* state_reach.c: connects to holders; the fetch ends when one is connected, or all have failed */

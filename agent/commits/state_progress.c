@@ -16,8 +16,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-/* Makes a fetch for the worker in this slot; called in the agent's loop. NULL: memory is out. The
- * message is copied, because the fetch outlives the event. */
+/* Makes a fetch for the worker in this slot; called in the agent's loop. NULL: no memory is left.
+ * The message is copied, because the fetch outlives the event. */
 struct fetch *fetch_create(struct state_thread *thread, uint64_t requester, uint32_t slot,
                            const struct msg *msg)
 {
@@ -122,7 +122,7 @@ void fetch_end(struct fetch *fetch, int code, const char *text)
 }
 
 /* Ends the fetch if there is a reason to end it: the worker does not wait, all chunks are there, or
- * memory is out. true: the fetch has ended here, and the caller must not use it any more. */
+ * no memory is left. true: the fetch has ended here, and the caller must not use it any more. */
 bool fetch_is_over(struct fetch *fetch)
 {
     if (atomic_load(&fetch->forgotten))
@@ -130,7 +130,8 @@ bool fetch_is_over(struct fetch *fetch)
     else if (fetch->into.missing == 0)
         fetch_end(fetch, 0, "");
     else if (fetch->into.no_memory)
-        fetch_end(fetch, HVD_E_NOMEM, "this host has no memory left for the fetched commit");
+        fetch_end(fetch, HVD_E_NOMEM,
+                  "no memory for the fetched commit is left; free memory on this host");
     else
         return false;
     return true;

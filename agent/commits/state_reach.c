@@ -1,9 +1,9 @@
 /*
- * state_reach.c: connections to holders that are open before a fetch needs them (PROTOCOL.md, FETCH
- * of commit 0 with sources). A joiner asks for such connections while its round is prepared: at
- * that time a slow network does not delay the members. Called by state_fetch.c, and by
+ * state_reach.c: early connections: connections to holders that are opened before a fetch needs
+ * them (PROTOCOL.md, FETCH of commit 0 with sources). A joiner asks for them while its round is
+ * prepared: at that time a slow network does not delay the members. Called by state_fetch.c, and by
  * state_source.c, which takes the connections over; all in the thread. Invariants: a connection in
- * thread->reached has no other owner; the connection is closed when its worker has ended or has its
+ * thread->early has no other owner; the connection is closed when its worker has ended or has its
  * commit, or after KEPT_US.
  */
 #include "agent/commits/state_fetch_internal.h"
@@ -17,15 +17,16 @@
 
 /* the most agents that are dialled for one worker */
 #define REACH_AT_ONCE 8
-#define REACHED_MAX   64
+#define EARLY_MAX     64
 #define KEPT_US       TIME_MIN
 /* How long an agent that does not answer, or refuses, is dialled again and again. */
 #define PATIENCE_US     (5 * TIME_S)
 #define REDIAL_US       (50 * TIME_MS) /* doubled with each try */
 #define REDIALS_DOUBLED 4
 
-struct reached {
-    struct list link; /* in thread->reached */
+/* A connection that is being dialled, or is open and waits for the fetch that takes it over. */
+struct early_conn {
+    struct list link; /* in thread->early */
     struct state_thread *thread;
     uint64_t requester; /* the worker connection for which `conn` is opened */
     char address[ADDRESS_TEXT_MAX];
@@ -39,25 +40,25 @@ struct reached {
 
 static const struct conn_ops reach_conn_ops;
 
-/* Closes a connection to a holder, or gives up the dial. */
-static void reach_free(struct reached *reached)
+/* Closes an early connection, or gives up its dial. */
+static void reach_free(struct early_conn *early)
 {
-    list_remove(&reached->link);
-    if (reached->conn)
-        conn_drop(reached->conn);
-    if (reached->timer)
-        event_free(reached->timer);
-    mem_free(reached);
+    list_remove(&early->link);
+    if (early->conn)
+        conn_drop(early->conn);
+    if (early->timer)
+        event_free(early->timer);
+    mem_free(early);
 }
 
 /* Returns the entry that was made for the fetching worker and this address; NULL: none. */
-static struct reached *reach_find(const struct fetch *fetch, const char *address)
+static struct early_conn *reach_find(const struct fetch *fetch, const char *address)
 {
-    LIST_EACH (it, &fetch->thread->reached) {
-        struct reached *reached = CONTAINER_OF(it, struct reached, link);
+    LIST_EACH (it, &fetch->thread->early) {
+        struct early_conn *early = CONTAINER_OF(it, struct early_conn, link);
 
-        if (reached->requester == fetch->requester && !strcmp(reached->address, address))
-            return reached;
+        if (early->requester == fetch->requester && !strcmp(early->address, address))
+            return early;
     }
     return NULL;
 }
@@ -65,7 +66,7 @@ static struct reached *reach_find(const struct fetch *fetch, const char *address
 /* Ends each fetch of commit 0 that can be answered: with success when one of its holders is
  * connected; with the reasons when no holder is connected or dialled. `lost`: an agent that was
  * given up just now; NULL: none. */
-static void reach_answer(struct state_thread *thread, const struct reached *lost)
+static void reach_answer(struct state_thread *thread, const struct early_conn *lost)
 {
     LIST_EACH_SAFE (it, after, &thread->running) {
         struct fetch *fetch = CONTAINER_OF(it, struct fetch, link);
@@ -77,13 +78,13 @@ static void reach_answer(struct state_thread *thread, const struct reached *lost
             continue;
         for (size_t i = 0; i < sources->count; i++) {
             const char *address = source_address_of(&sources->items[i]);
-            const struct reached *reached = address ? reach_find(fetch, address) : NULL;
+            const struct early_conn *early = address ? reach_find(fetch, address) : NULL;
 
             if (lost && address && lost->requester == fetch->requester &&
                 !strcmp(lost->address, address))
                 fetch_note(fetch, &sources->items[i], lost->why);
-            open |= fetch_is_here(fetch, &sources->items[i]) || (reached && reached->open);
-            waits |= reached != NULL;
+            open |= fetch_is_here(fetch, &sources->items[i]) || (early && early->open);
+            waits |= early != NULL;
         }
         snprintf(why, sizeof(why), "%s",
                  fetch->answer.text[0] ? fetch->answer.text : "no holder has an address");
@@ -92,52 +93,52 @@ static void reach_answer(struct state_thread *thread, const struct reached *lost
     }
 }
 
-/* Sets the timer. false: memory is out, and the caller gives the agent up. */
-static bool reach_wait(struct reached *reached, int64_t us)
+/* Sets the timer. false: no memory is left, and the caller gives the agent up. */
+static bool reach_wait(struct early_conn *early, int64_t us)
 {
     const struct timeval wait = clock_timeval(us);
 
-    return !event_add(reached->timer, &wait);
+    return !event_add(early->timer, &wait);
 }
 
 /* Answers the fetches that waited for this agent, and frees its entry. */
-static void reach_give_up(struct reached *reached, const char *why)
+static void reach_give_up(struct early_conn *early, const char *why)
 {
-    snprintf(reached->why, sizeof(reached->why), "%s", why);
-    list_remove(&reached->link);
-    reach_answer(reached->thread, reached);
-    reach_free(reached);
+    snprintf(early->why, sizeof(early->why), "%s", why);
+    list_remove(&early->link);
+    reach_answer(early->thread, early);
+    reach_free(early);
 }
 
 /* The dial has failed, or the connection is lost. A dial that failed is repeated a little later,
  * until its time is over. A connection that was open and is lost is given up at once. */
-static void reach_failed(struct reached *reached, const char *why)
+static void reach_failed(struct early_conn *early, const char *why)
 {
-    unsigned doubled = reached->tries < REDIALS_DOUBLED ? reached->tries : REDIALS_DOUBLED;
+    unsigned doubled = early->tries < REDIALS_DOUBLED ? early->tries : REDIALS_DOUBLED;
 
-    reached->conn = NULL;
-    reached->tries++;
-    if (reached->open || clock_now_us() >= reached->until_us ||
-        !reach_wait(reached, REDIAL_US << doubled))
-        reach_give_up(reached, why);
+    early->conn = NULL;
+    early->tries++;
+    if (early->open || clock_now_us() >= early->until_us ||
+        !reach_wait(early, REDIAL_US << doubled))
+        reach_give_up(early, why);
 }
 
 /* The timer has fired: closes a connection that no fetch used for KEPT_US, or dials the agent. */
 static void reach_on_timer(evutil_socket_t fd, short what, void *arg)
 {
-    struct reached *reached = arg;
-    struct state_thread *thread = reached->thread;
-    const char *address = reached->address;
+    struct early_conn *early = arg;
+    struct state_thread *thread = early->thread;
+    const char *address = early->address;
     const struct msg_texts addresses = { &address, 1 };
     struct hvd_err err = { 0 };
 
     (void)fd;
     (void)what;
-    if (reached->open)
-        reach_free(reached);
-    else if (!reached->conn && conn_dial(thread->base, &addresses, thread->config.tls,
-                                         &reach_conn_ops, reached, &reached->conn, &err))
-        reach_failed(reached, err.text);
+    if (early->open)
+        reach_free(early);
+    else if (!early->conn && conn_dial(thread->base, &addresses, thread->config.tls,
+                                       &reach_conn_ops, early, &early->conn, &err))
+        reach_failed(early, err.text);
 }
 
 /* A holder is connected. The handshake has proved its key, so no further greeting follows, and
@@ -145,14 +146,14 @@ static void reach_on_timer(evutil_socket_t fd, short what, void *arg)
  * answered. */
 static void reach_on_opened(void *arg)
 {
-    struct reached *reached = arg;
+    struct early_conn *early = arg;
 
-    reached->open = true;
-    conn_greeted(reached->conn);
-    if (!reach_wait(reached, KEPT_US))
-        reach_give_up(reached, err_text(HVD_E_NOMEM));
+    early->open = true;
+    conn_greeted(early->conn);
+    if (!reach_wait(early, KEPT_US))
+        reach_give_up(early, err_text(HVD_E_NOMEM));
     else
-        reach_answer(reached->thread, NULL); /* NULL: no agent was given up */
+        reach_answer(early->thread, NULL); /* NULL: no agent was given up */
 }
 
 /* A holder that sends a message before it is asked breaks the protocol: its connection is
@@ -172,8 +173,9 @@ static const struct conn_ops reach_conn_ops = { reach_on_opened, reach_on_msg, r
                                                 NULL };
 
 /* Begins a fetch of commit 0, which fetches no bytes: dials up to REACH_AT_ONCE of the listed
- * holders, so that a later fetch finds open connections. The fetch is answered when one of these
- * holders is connected. */
+ * holders. The next fetch of this worker asks the holders for the bytes of a commit over these
+ * connections (reach_take), and need not wait for a dial. The fetch of commit 0 is answered when
+ * one of the holders is connected, or when none can be. */
 void reach_begin(struct fetch *fetch)
 {
     const struct msg_source_list *sources = &fetch->msg.u.fetch.sources;
@@ -182,30 +184,30 @@ void reach_begin(struct fetch *fetch)
 
     for (size_t i = 0; i < sources->count && dialled < REACH_AT_ONCE; i++) {
         const char *address = source_address_of(&sources->items[i]);
-        struct reached *reached = address ? reach_find(fetch, address) : NULL;
+        struct early_conn *early = address ? reach_find(fetch, address) : NULL;
 
-        if (!address || strlen(address) >= sizeof(reached->address) ||
+        if (!address || strlen(address) >= sizeof(early->address) ||
             fetch_is_here(fetch, &sources->items[i]))
             continue;
         /* a holder that was dialled before does not count */
-        dialled += !reached;
-        if (reached || list_length(&thread->reached) >= REACHED_MAX)
+        dialled += !early;
+        if (early || list_length(&thread->early) >= EARLY_MAX)
             continue;
-        reached = mem_zalloc(sizeof(*reached));
-        if (reached)
-            reached->timer = evtimer_new(thread->base, reach_on_timer, reached);
-        if (!reached || !reached->timer) {
-            mem_free(reached);
+        early = mem_zalloc(sizeof(*early));
+        if (early)
+            early->timer = evtimer_new(thread->base, reach_on_timer, early);
+        if (!early || !early->timer) {
+            mem_free(early);
             break;
         }
-        reached->thread = thread;
-        reached->requester = fetch->requester;
-        memcpy(reached->address, address, strlen(address));
-        reached->until_us = clock_now_us() + PATIENCE_US;
-        list_append(&thread->reached, &reached->link);
+        early->thread = thread;
+        early->requester = fetch->requester;
+        memcpy(early->address, address, strlen(address));
+        early->until_us = clock_now_us() + PATIENCE_US;
+        list_append(&thread->early, &early->link);
         /* the timer dials, so that the fetch does not end in this loop */
-        if (!reach_wait(reached, 0))
-            reach_free(reached);
+        if (!reach_wait(early, 0))
+            reach_free(early);
     }
     reach_answer(thread, NULL);
 }
@@ -214,14 +216,14 @@ void reach_begin(struct fetch *fetch)
  * address is open for this worker. */
 struct conn *reach_take(struct fetch *fetch, const char *address)
 {
-    struct reached *reached = reach_find(fetch, address);
+    struct early_conn *early = reach_find(fetch, address);
     struct conn *conn;
 
-    if (!reached || !reached->open)
+    if (!early || !early->open)
         return NULL;
-    conn = reached->conn;
-    reached->conn = NULL;
-    reach_free(reached);
+    conn = early->conn;
+    early->conn = NULL;
+    reach_free(early);
     return conn;
 }
 
@@ -229,10 +231,10 @@ struct conn *reach_take(struct fetch *fetch, const char *address)
  * `requester` 0 stands for all, which is used when the thread ends. */
 void reach_drop(struct state_thread *thread, uint64_t requester)
 {
-    LIST_EACH_SAFE (it, after, &thread->reached) {
-        struct reached *reached = CONTAINER_OF(it, struct reached, link);
+    LIST_EACH_SAFE (it, after, &thread->early) {
+        struct early_conn *early = CONTAINER_OF(it, struct early_conn, link);
 
-        if (!requester || reached->requester == requester)
-            reach_free(reached);
+        if (!requester || early->requester == requester)
+            reach_free(early);
     }
 }

@@ -101,7 +101,8 @@ static void serve_go_on(struct serving *serving)
             shared_snapshot_put_down(shared);
         }
         if (rc) {
-            serve_break_off(serving, "this agent has no memory to answer a PULL");
+            serve_break_off(serving,
+                            "this agent has no memory to answer a PULL; free memory on this host");
             return;
         }
         /* after an error the PULL gets no further answer */
@@ -123,13 +124,14 @@ static void serve_on_msg(void *arg, const struct msg *msg)
     struct pull *pull;
 
     if (msg_allowed(msg->type, LINK_PULLER_TO_HOLDER, WHEN_OPEN, &err))
-        why = "it has sent a message that no puller sends; all agents must be of one release";
+        why = "the peer has sent a message that no fetching agent sends; all agents must be of the "
+              "same release";
     else if (asked->count == 0 || (asked->known.count && asked->known.count != asked->count))
-        why = "its PULL asks for no chunks, or has more or fewer checksums than chunks; all agents "
-              "must be of one release";
+        why = "the PULL of the peer asks for no chunks, or has more or fewer checksums than "
+              "chunks; all agents must be of the same release";
     else if (serving->waiting == PULLS_AHEAD)
-        why =
-            "it has sent more PULLs than may wait for an answer; all agents must be of one release";
+        why = "the peer has sent more PULLs than may wait for an answer; all agents must be of the "
+              "same release";
     if (why) {
         serve_break_off(serving, why);
         return;

@@ -89,8 +89,8 @@ static int source_ask(struct source *source, uint64_t first, uint32_t count)
     return conn_send(source->conn, &msg, &err);
 }
 
-/* Asks a source for the next wanted chunks until its window is full. When memory is out the source
- * is not asked; a later tick then leaves the source out because it is silent. */
+/* Asks a source for the next wanted chunks until its window is full. When no memory is left the
+ * source is not asked; a later tick then leaves the source out because it is silent. */
 static void source_fill(struct source *source)
 {
     struct fetch_target *into = &source->fetch->into;
@@ -273,7 +273,7 @@ static void source_on_opened(void *arg)
 }
 
 /* The connection is lost, or the dial has failed. After a failed dial the source waits and is
- * dialled again a few times; `heard_us` is then the time of that dial. */
+ * dialled again, a few times at most; while it waits, `heard_us` is the time of the next dial. */
 static void source_on_closed(void *arg, const char *why)
 {
     struct source *source = arg;
@@ -315,7 +315,8 @@ void sources_begin(struct fetch *fetch)
             continue;
         source = mem_zalloc(sizeof(*source));
         if (!source) {
-            fetch_end(fetch, HVD_E_NOMEM, "the agent has no memory for a fetch");
+            fetch_end(fetch, HVD_E_NOMEM,
+                      "the agent has no memory for a fetch; free memory on this host");
             return;
         }
         source->fetch = fetch;

@@ -84,20 +84,20 @@ static void thread_take_key(struct state_thread *thread)
     pthread_mutex_unlock(&thread->mutex);
     if (round <= thread->round)
         return;
-    failed = tls_accept(thread->config.tls, ROUND_KEY, round, key) ||
+    failed = tls_accept_key(thread->config.tls, ROUND_KEY, round, key) ||
              tls_dial_with(thread->config.tls, key) || event_add(thread->old_keys, &later);
     explicit_bzero(key, sizeof(key));
     if (failed) {
         log_error(STATE,
                   "no memory for the key of round %" PRIu64 ": until the next round fetches of "
-                  "commits from this host and to it may fail",
+                  "commits from this host and to it may fail; free memory on this host",
                   round);
         return;
     }
     /* Only the newest key and the key before it are accepted. Still older keys are refused here,
      * because the timer that refuses keys begins anew with each key and would come late. */
     if (thread->kept_round)
-        tls_refuse(thread->config.tls, ROUND_KEY, thread->kept_round);
+        tls_refuse_key(thread->config.tls, ROUND_KEY, thread->kept_round);
     thread->kept_round = thread->round;
     thread->round = round;
     serve_end(thread, thread->kept_round);
@@ -112,18 +112,19 @@ static void thread_on_old_keys(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     if (thread->kept_round)
-        tls_refuse(thread->config.tls, ROUND_KEY, thread->kept_round);
+        tls_refuse_key(thread->config.tls, ROUND_KEY, thread->kept_round);
     thread->kept_round = 0;
     serve_end(thread, thread->round);
 }
 
-/* The agent's loop has woken this thread (what it wants is in the lists): the thread has to stop,
- * listen on another address, end forgotten fetches, or begin new ones. */
+/* The agent's loop has woken this thread; fields and lists say why: a new round key, the end,
+ * another address to listen at, workers that are gone (`gone`), fetches that were forgotten, or new
+ * fetches. */
 static void thread_on_woken(evutil_socket_t fd, short what, void *arg)
 {
     struct state_thread *thread = arg;
     char host[ADDRESS_TEXT_MAX], address[ADDRESS_TEXT_MAX];
-    eventfd_t ignored; /* the value does not matter: the lists say what to do */
+    eventfd_t ignored; /* the value does not matter: fields and lists say what to do */
     struct fetch *fetch;
     bool stopping;
 
@@ -200,7 +201,7 @@ static void thread_release_base(struct state_thread *thread)
 }
 
 /* The thread: runs its event loop until the agent ends, then ends the fetches that still run. */
-static void *thread_main(void *arg)
+static void *state_thread_main(void *arg)
 {
     struct state_thread *thread = arg;
 
@@ -220,10 +221,10 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* Asks the thread to close the connections that were reached for a worker. The caller holds the
- * mutex. Without memory for the request the connections stay until KEPT_US (state_reach.c) have
+/* Asks the thread to close the connections that were opened early for a worker. The caller holds
+ * the mutex. Without memory for the request the connections stay until KEPT_US (state_reach.c) have
  * passed. */
-static void thread_drop_reached(struct state_thread *thread, uint64_t requester)
+static void thread_drop_early(struct state_thread *thread, uint64_t requester)
 {
     if (!VEC_RESERVE(&thread->gone, 1, LIMIT_LOCAL_PEERS))
         thread->gone.items[thread->gone.count++] = requester;
@@ -233,7 +234,7 @@ static void thread_drop_reached(struct state_thread *thread, uint64_t requester)
 /* Called in the agent's loop when the thread has finished some fetches: answers and frees them.
  * After the fetch of a real commit (not 0) the connections that were opened ahead for its worker
  * are not needed any more. */
-static void thread_on_told(evutil_socket_t fd, short what, void *arg)
+static void state_thread_on_told(evutil_socket_t fd, short what, void *arg)
 {
     struct state_thread *thread = arg;
     eventfd_t ignored;
@@ -247,7 +248,7 @@ static void thread_on_told(evutil_socket_t fd, short what, void *arg)
         if (fetch)
             list_remove(&fetch->link);
         if (fetch && fetch->msg.u.fetch.commit)
-            thread_drop_reached(thread, fetch->requester);
+            thread_drop_early(thread, fetch->requester);
         pthread_mutex_unlock(&thread->mutex);
         if (!fetch)
             return;
@@ -257,7 +258,7 @@ static void thread_on_told(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Frees everything. The thread was not started, or has ended. */
-static void thread_destroy(struct state_thread *thread)
+static void state_thread_destroy(struct state_thread *thread)
 {
     struct list *lists[] = { &thread->asked, &thread->answered };
 
@@ -299,7 +300,7 @@ int state_thread_start(struct event_base *base, const struct state_config *confi
     list_init(&thread->running);
     list_init(&thread->answered);
     list_init(&thread->servings);
-    list_init(&thread->reached);
+    list_init(&thread->early);
     rc = pthread_mutex_init(&thread->mutex, NULL);
     ASSERT(rc == 0);
     rc = thread_cond_init(&thread->listened);
@@ -315,16 +316,16 @@ int state_thread_start(struct event_base *base, const struct state_config *confi
                                   thread_on_woken, thread);
         thread->old_keys = evtimer_new(thread->base, thread_on_old_keys, thread);
         thread->told =
-            event_new(base, thread->to_loop, EV_READ | EV_PERSIST, thread_on_told, thread);
+            event_new(base, thread->to_loop, EV_READ | EV_PERSIST, state_thread_on_told, thread);
     }
     if (!rc && (!thread->woken || !thread->told || !thread->old_keys ||
                 event_add(thread->woken, NULL) || event_add(thread->told, NULL)))
         rc = HVD_E_NOMEM;
     if (!rc)
-        rc = thread_start(&thread->thread, 0, thread_main, thread);
+        rc = thread_start(&thread->thread, 0, state_thread_main, thread);
     if (rc) {
         thread_release_base(thread);
-        thread_destroy(thread);
+        state_thread_destroy(thread);
         return err_set(err, rc,
                        rc == HVD_E_LIMIT
                            ? "no thread or descriptor is left for the commits of "
@@ -345,7 +346,7 @@ void state_thread_stop(struct state_thread *thread)
     pthread_mutex_unlock(&thread->mutex);
     (void)eventfd_write(thread->to_thread, 1);
     pthread_join(thread->thread, NULL);
-    thread_destroy(thread);
+    state_thread_destroy(thread);
 }
 
 void state_thread_listen(struct state_thread *thread, const char *host)
@@ -414,6 +415,6 @@ void state_thread_forget(struct state_thread *thread, uint64_t requester)
                 fetch_forget(fetch);
         }
     }
-    thread_drop_reached(thread, requester);
+    thread_drop_early(thread, requester);
     pthread_mutex_unlock(&thread->mutex);
 }

@@ -31,8 +31,8 @@ struct state_ops {
     void (*fetched)(void *arg, uint64_t requester, const struct msg *fetched);
 };
 
-/* Starts the thread. HVD_E_NOMEM: memory is out; HVD_E_LIMIT: no further thread or descriptor can
- * be had. */
+/* Starts the thread. HVD_E_NOMEM: no memory is left; HVD_E_LIMIT: no further thread or descriptor
+ * can be had. */
 int state_thread_start(struct event_base *base, const struct state_config *config,
                        const struct state_ops *ops, void *arg, struct state_thread **ret_thread,
                        struct hvd_err *err) MUST_CHECK;

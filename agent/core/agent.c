@@ -10,13 +10,14 @@
 
 #include <inttypes.h>
 
-/* Makes an agent that has not begun (LIFE_NEW) and has no deadline; NULL: memory is out. */
+/* Makes an agent that has not begun (LIFE_NEW) and has no deadline; NULL: no memory is left. */
 struct agent *agent_create(const struct agent_config *config, struct trace *trace)
 {
     struct agent *agent = mem_zalloc(sizeof(*agent));
 
     ASSERT(config->job && config->host);
     ASSERT(config->beat_us > 0 && config->lease_us > 0 && config->redial_us > 0);
+    ASSERT(config->redial_first_us > 0 && config->redial_first_us <= config->redial_us);
     ASSERT(config->driver_grace_us >= 0 && config->kill_grace_us >= 0);
     if (!agent)
         return NULL;
@@ -24,6 +25,7 @@ struct agent *agent_create(const struct agent_config *config, struct trace *trac
     agent->trace = trace;
     agent->link.due_us = TIME_NEVER;
     agent->link.beat_at_us = TIME_NEVER;
+    agent->link.redial_us = config->redial_us; /* no driver was there yet */
     agent->grace_at_us = TIME_NEVER;
     agent->wake_at_us = TIME_NEVER;
     sm_init(&agent->life, &agent_life_machine, LIFE_NEW, agent, trace);
@@ -94,7 +96,7 @@ static void agent_timer(struct agent *agent)
     agent_driver_timer(agent);
 }
 
-/* Handles one event: passes each kind to the file that handles it. When memory is out, the list
+/* Handles one event: passes each kind to the file that handles it. When no memory is left, the list
  * keeps none of this event's actions, and HVD_E_NOMEM is returned. */
 int agent_step(struct agent *agent, const struct agent_event *event, struct agent_action_list *list)
 {
@@ -116,7 +118,10 @@ int agent_step(struct agent *agent, const struct agent_event *event, struct agen
             agent_link_dial(agent);
         }
         break;
-    case AGENT_TIMER: agent_timer(agent); break;
+    case AGENT_TIMER:
+        agent_pulse_note(agent, event->kept);
+        agent_timer(agent);
+        break;
     case AGENT_DRIVER_UP: agent_driver_up(agent, event->kept); break;
     case AGENT_DRIVER_DOWN: agent_driver_down(agent, event->text); break;
     case AGENT_DRIVER_MSG: agent_driver_msg(agent, event->msg); break;

@@ -22,8 +22,8 @@
 
 enum agent_event_kind {
     AGENT_START,
-    AGENT_TIMER,
-    AGENT_DRIVER_UP,    /* the connection that was dialled is open */
+    AGENT_TIMER,        /* kept */
+    AGENT_DRIVER_UP,    /* kept: the connection that was dialled is open */
     AGENT_DRIVER_DOWN,  /* text: the connection is lost, or could not be made */
     AGENT_DRIVER_MSG,   /* msg */
     AGENT_WORKER_MSG,   /* worker, msg: the first msg is a HELLO_WORKER with a verified pid */
@@ -68,7 +68,8 @@ enum agent_action_kind {
     AGENT_DO_HANG_UP,
     AGENT_DO_SEND_DRIVER, /* msg */
     AGENT_DO_SEND_WORKER, /* worker, msg */
-    /* worker, text: close its connection after all messages are sent; no WORKER_DOWN follows */
+    /* worker, text: close the connection of the worker after all messages are sent; no WORKER_DOWN
+     * follows */
     AGENT_DO_DROP,
     AGENT_DO_SPAWN,    /* incarnation, msg (LAUNCH): start; then SPAWNED or SPAWN_FAILED */
     AGENT_DO_TAKE_KEY, /* msg (REKEY): dial with this key, unless a later one is in use */

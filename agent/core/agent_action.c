@@ -1,7 +1,7 @@
 /*
  * agent_action.c: the list of actions of a step, and the memory of their messages and texts. Called
  * by all files of the core that add actions. Invariant: the caller may always write to what a
- * function here returns. When memory is out, the function returns the agent's spare action or
+ * function here returns. When no memory is left, the function returns the agent's spare action or
  * message, and the list is marked as failed.
  */
 #include "agent/core/agent_internal.h"
@@ -9,8 +9,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Appends an action to the list of this step; the caller fills its fields. When memory is out the
- * caller fills the spare action, which is never carried out, and the step fails. */
+/* Appends an action to the list of this step; the caller fills its fields. When no memory is left
+ * the caller fills the spare action, which is never carried out, and the step fails. */
 struct agent_action *agent_do(struct agent *agent, enum agent_action_kind kind)
 {
     struct agent_action_list *list = agent->list;
@@ -27,8 +27,8 @@ struct agent_action *agent_do(struct agent *agent, enum agent_action_kind kind)
     return action;
 }
 
-/* Makes a message in the memory of this step. When memory is out the caller gets the spare message,
- * and the step fails. */
+/* Makes a message in the memory of this step. When no memory is left the caller gets the spare
+ * message, and the step fails. */
 struct msg *agent_msg(struct agent *agent, enum msg_type type, uint64_t incarnation)
 {
     struct msg *msg = arena_alloc(&agent->list->memory, sizeof(*msg));
@@ -44,7 +44,7 @@ struct msg *agent_msg(struct agent *agent, enum msg_type type, uint64_t incarnat
     return msg;
 }
 
-/* Formats a text into the memory of this step. When memory is out the text is "", and the step
+/* Formats a text into the memory of this step. When no memory is left the text is "", and the step
  * fails. */
 const char *agent_text(struct agent *agent, const char *format, ...)
 {

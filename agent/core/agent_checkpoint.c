@@ -11,34 +11,10 @@
 
 #include <inttypes.h>
 
-/* A SAVE needs the HOLD of its attempt. */
-static void checkpoint_save(struct agent *agent, const struct msg *msg)
-{
-    struct agent_checkpoint *checkpoint = &agent->checkpoint;
-    struct msg *answer;
-
-    if (msg->u.save.number > checkpoint->number) {
-        answer = agent_msg(agent, MSG_SAVED, 0);
-        answer->round = msg->round;
-        answer->u.saved = (struct msg_saved){
-            .number = msg->u.save.number,
-            .name = agent_text(agent, "%s", msg->u.save.name),
-            .code = HVD_E_STATE,
-            .text = "the agent has got no HOLD for this attempt",
-        };
-        agent_link_send(agent, answer);
-    } else if (msg->u.save.number < checkpoint->number || checkpoint->over) {
-        trace_add(agent->trace, agent->now_us, "checkpoint %" PRIu64 ": a late SAVE: ignored",
-                  msg->u.save.number);
-    } else {
-        checkpoint->asked = true;
-        agent_do(agent, AGENT_DO_SAVE)->msg = msg;
-    }
-}
-
 void agent_checkpoint_msg(struct agent *agent, const struct msg *msg)
 {
     struct agent_checkpoint *checkpoint = &agent->checkpoint;
+    struct msg *answer;
     uint64_t number;
 
     switch ((unsigned)msg->type) {
@@ -54,7 +30,25 @@ void agent_checkpoint_msg(struct agent *agent, const struct msg *msg)
         *checkpoint = (struct agent_checkpoint){ .number = number, .asked = true };
         agent_do(agent, AGENT_DO_HOLD)->msg = msg;
         break;
-    case MSG_SAVE: checkpoint_save(agent, msg); break;
+    case MSG_SAVE: /* needs the HOLD of its attempt */
+        if (msg->u.save.number > checkpoint->number) {
+            answer = agent_msg(agent, MSG_SAVED, 0);
+            answer->round = msg->round;
+            answer->u.saved = (struct msg_saved){
+                .number = msg->u.save.number,
+                .name = agent_text(agent, "%s", msg->u.save.name),
+                .code = HVD_E_STATE,
+                .text = "the agent has got no HOLD for this attempt",
+            };
+            agent_link_send(agent, answer);
+        } else if (msg->u.save.number < checkpoint->number || checkpoint->over) {
+            trace_add(agent->trace, agent->now_us, "checkpoint %" PRIu64 ": a late SAVE: ignored",
+                      msg->u.save.number);
+        } else {
+            checkpoint->asked = true;
+            agent_do(agent, AGENT_DO_SAVE)->msg = msg;
+        }
+        break;
     case MSG_RELEASE:
         number = msg->u.release.number;
         if (number < checkpoint->number) {

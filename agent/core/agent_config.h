@@ -13,8 +13,11 @@ struct agent_config {
     uint32_t cores;
     uint64_t memory_bytes;
     uint32_t min_np, max_np;
-    int64_t beat_us, lease_us, driver_grace_us; /* a driver's welcome replaces them */
-    int64_t redial_us;                          /* wait between two attempts to reach the driver */
+    int64_t beat_us, lease_us, driver_grace_us; /* a driver's welcome replaces these intervals */
+    /* The wait before the first attempt to reach a driver again. It grows by half with each
+     * attempt, up to redial_us. */
+    int64_t redial_first_us;
+    int64_t redial_us;     /* the longest wait between two attempts to reach a driver */
     int64_t kill_grace_us; /* SIGTERM to SIGKILL, when the agent ends without a STOP */
     int64_t stall_warning_us, stall_shutdown_us; /* passed on to workers */
 };

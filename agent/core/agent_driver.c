@@ -104,13 +104,21 @@ static void agent_driver_say_notice(struct agent *agent)
 }
 
 /* This machine will be taken away in `left_us`: keeps the notice for every driver that connects,
- * and sends it now if a driver is connected. A negative `left_us` counts as 0. */
+ * and sends it now if a driver is connected. A negative `left_us` counts as 0. Of several notices
+ * the one holds whose time ends first: SIGTERM often follows what a metadata service has said. */
 void agent_driver_notice(struct agent *agent, int64_t left_us, const char *source)
 {
     const char *clean = agent_text(agent, "%s", source ? source : "");
+    int64_t taken_at_us = time_add(agent->now_us, left_us > 0 ? left_us : 0);
 
+    if (agent->notice.given && agent->notice.taken_at_us >= agent->now_us &&
+        agent->notice.taken_at_us <= taken_at_us) {
+        trace_add(agent->trace, agent->now_us, "agent: an earlier notice holds: %s is ignored",
+                  clean);
+        return;
+    }
     agent->notice.given = true;
-    agent->notice.taken_at_us = time_add(agent->now_us, left_us > 0 ? left_us : 0);
+    agent->notice.taken_at_us = taken_at_us;
     memcpy(agent->notice.text, clean, strlen(clean) + 1);
     trace_add(agent->trace, agent->now_us, "agent: this machine will be taken away: %s", clean);
     agent_driver_say_notice(agent);
@@ -142,9 +150,12 @@ static void agent_driver_welcome(struct agent *agent, const struct msg *msg)
     if (welcome->driver_grace_us > 0)
         agent->config.driver_grace_us = welcome->driver_grace_us;
 
+    agent->link.minor = welcome->minor;
+    agent->link.redial_us = agent->config.redial_first_us;
     sm_move(&agent->driver, DRIVER_OPEN, agent->now_us, "welcome");
     agent_link_renew(agent);
     agent->link.beat_at_us = time_add(agent->now_us, agent->config.beat_us);
+    agent->link.beat_by_us = time_add(agent->link.beat_at_us, agent->config.beat_us);
     agent->grace_at_us = TIME_NEVER;
     if (agent->life.state == LIFE_ALONE)
         sm_move(&agent->life, LIFE_SERVING, agent->now_us, "a driver's welcome");
@@ -157,6 +168,7 @@ static void agent_driver_welcome(struct agent *agent, const struct msg *msg)
 
         if (worker->process.state == RUNNING)
             agent_process_report(agent, worker);
+        agent_worker_welcomed(agent, worker);
         agent_words_say_again(agent, worker, !entries_said);
         entries_said |= agent_words_entries(worker) != NULL;
         agent_output_say_kept(agent, worker);
@@ -210,7 +222,9 @@ void agent_driver_msg(struct agent *agent, const struct msg *msg)
         if (msg->u.beat.sequence > agent->link.heard)
             agent->link.heard = msg->u.beat.sequence;
         break;
-    case MSG_STATE_KEY: break; /* agent/io gives this key to the thread that serves commits */
+    case MSG_STATE_KEY: /* agent/io gives this key to the thread that serves commits */
+    /* only the process that joins (agent/join) gets a START, never an agent */
+    case MSG_START: break;
     case MSG_REKEY: agent_do(agent, AGENT_DO_TAKE_KEY)->msg = msg; break;
     case MSG_HOLD:
     case MSG_SAVE:
@@ -240,17 +254,12 @@ void agent_driver_timer(struct agent *agent)
         case DRIVER_COUNT: PANIC("a deadline while %s", sm_name(&agent->driver));
         }
     }
-    if (agent->now_us >= agent->link.beat_at_us) {
-        struct msg *msg = agent_msg(agent, MSG_BEAT, 0);
-
-        msg->u.beat =
-            (struct msg_beat){ .sequence = ++agent->link.sequence, .answers = agent->link.heard };
-        agent_link_send(agent, msg);
-    }
+    if (agent->now_us >= agent->link.beat_at_us)
+        agent_pulse_beat(agent);
     if (agent->now_us >= agent->grace_at_us) {
         agent->grace_at_us = TIME_NEVER;
         agent_end(agent, agent->config.kill_grace_us, HVD_E_LOST,
                   agent->link.term ? "no driver came back in time (driver grace)"
-                                   : "the driver that started it is not there");
+                                   : "the driver that started the agent does not answer");
     }
 }

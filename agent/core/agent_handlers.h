@@ -1,6 +1,6 @@
 /*
  * agent_handlers.h: what the core does for each event: agent_worker.c, agent_driver.c,
- * agent_checkpoint.c and agent_process.c. Private to this folder.
+ * agent_pulse.c, agent_checkpoint.c and agent_process.c. Private to this folder.
  */
 #ifndef AGENT_CORE_AGENT_HANDLERS_H
 #define AGENT_CORE_AGENT_HANDLERS_H
@@ -10,6 +10,7 @@
 /* agent_worker.c: the connections of workers */
 void agent_worker_msg(struct agent *agent, uint32_t connection, const struct msg *msg);
 void agent_worker_down(struct agent *agent, uint32_t connection);
+void agent_worker_welcomed(struct agent *agent, struct agent_worker *worker);
 void agent_worker_pass_down(struct agent *agent, const struct msg *msg);
 void agent_worker_timer(struct agent *agent, struct agent_worker *worker);
 
@@ -21,6 +22,11 @@ void agent_driver_timer(struct agent *agent);
 void agent_driver_notice(struct agent *agent, int64_t left_us, const char *source);
 void agent_driver_key_taken(struct agent *agent, uint64_t epoch);
 void agent_driver_moved(struct agent *agent, const char *text);
+
+/* agent_pulse.c: what heartbeats say of workers. `kept` lists the commits that the snapshots hold
+ * now; NULL: nothing is known of them. */
+void agent_pulse_note(struct agent *agent, const struct msg_kept_list *kept);
+void agent_pulse_beat(struct agent *agent);
 
 /* agent_checkpoint.c: HOLD, SAVE and RELEASE; their results */
 void agent_checkpoint_msg(struct agent *agent, const struct msg *msg);

@@ -16,15 +16,19 @@ enum driver_link { DRIVER_DOWN, DRIVER_DIALLING, DRIVER_GREETING, DRIVER_OPEN, D
 extern const struct sm_type agent_life_machine;
 extern const struct sm_type agent_link_machine, agent_process_machine;
 
+#define AGENT_PERSIST_MINOR 3 /* a driver of a lower minor skips PERSIST */
+#define AGENT_STORE_MINOR   4 /* and this one STORE */
+
 /* The conversation with the driver. */
 struct agent_link {
+    uint32_t minor;    /* minor protocol version of the driver that last sent a welcome */
     uint64_t term;     /* the highest term that this agent has obeyed */
     uint64_t sequence; /* sequence number of the agent's last heartbeat */
     uint64_t heard;    /* the highest sequence number heard from the driver */
     /* when to dial again (DRIVER_DOWN), when to give up waiting for the welcome (DRIVER_GREETING),
      * when the driver's lease ends (DRIVER_OPEN) */
     int64_t due_us;
-    int64_t beat_at_us;
+    int64_t beat_at_us, beat_by_us, redial_us; /* redial_us: the wait before the next dial */
 };
 
 /* A preemption notice. The agent repeats the notice to each driver until taken_at_us has passed. */
@@ -68,13 +72,13 @@ struct agent {
     struct VEC(struct agent_connection) connections; /* sorted by number */
     struct agent_slot slots[LIMIT_SLOTS_PER_HOST];
 
-    struct { /* used when memory is out; the action list is then marked as failed */
+    struct { /* used when no memory is left; the action list is then marked as failed */
         struct agent_action action;
         struct msg msg;
     } spare;
 };
 
-/* agent_action.c: both return zeroed memory. When memory is out they return the spare action or
+/* agent_action.c: both return zeroed memory. When no memory is left they return the spare action or
  * message, and the whole step fails. */
 struct agent_action *agent_do(struct agent *agent, enum agent_action_kind kind);
 struct msg *agent_msg(struct agent *agent, enum msg_type type, uint64_t incarnation);
@@ -86,7 +90,7 @@ void agent_link_dial(struct agent *agent);
 void agent_link_lost(struct agent *agent, const char *why);
 void agent_link_hang_up(struct agent *agent, const char *why); /* closes the connection */
 void agent_link_bye(struct agent *agent, const char *why);     /* sends BYE, then closes */
-/* sends a message; the connection must be DRIVER_GREETING or DRIVER_OPEN */
+/* sends a message, in the handshake or after it (DRIVER_GREETING or DRIVER_OPEN) */
 void agent_link_say(struct agent *agent, const struct msg *msg);
 /* sends a message if the connection is DRIVER_OPEN, else drops the message */
 void agent_link_send(struct agent *agent, const struct msg *msg);

@@ -14,8 +14,11 @@ void agent_link_say(struct agent *agent, const struct msg *msg)
 {
     ASSERT(agent->driver.state == DRIVER_GREETING || agent_link_is_open(agent));
     agent_do(agent, AGENT_DO_SEND_DRIVER)->msg = msg;
-    /* Any frame renews a lease (BEAT in PROTOCOL.md), so the next heartbeat can wait. */
+    /* Any frame renews a lease (BEAT in PROTOCOL.md), so the next heartbeat can wait: for one more
+     * interval (beat_by_us), as it says how the workers are. */
     agent->link.beat_at_us = time_add(agent->now_us, agent->config.beat_us);
+    if (agent->link.beat_at_us > agent->link.beat_by_us)
+        agent->link.beat_at_us = agent->link.beat_by_us;
 }
 
 void agent_link_send(struct agent *agent, const struct msg *msg)
@@ -33,13 +36,17 @@ void agent_link_dial(struct agent *agent)
 }
 
 /* There is no connection any more, or a dial has failed: the next dial gets its time. If a driver
- * was serving, the agent goes on without one until `grace_at_us`. */
+ * was serving, the agent goes on without one until `grace_at_us`. The successor of a driver that
+ * has died is there soon, so the agent dials often in the beginning. */
 void agent_link_lost(struct agent *agent, const char *why)
 {
     sm_move(&agent->driver, DRIVER_DOWN, agent->now_us, why);
-    agent->link.due_us = time_add(agent->now_us, agent->config.redial_us);
+    agent->link.due_us = time_add(agent->now_us, agent->link.redial_us);
+    agent->link.redial_us = time_add(agent->link.redial_us, agent->link.redial_us / 2);
+    if (agent->link.redial_us > agent->config.redial_us)
+        agent->link.redial_us = agent->config.redial_us;
     agent->link.beat_at_us = TIME_NEVER;
-    agent->checkpoint.asked = false; /* results go to no later connection */
+    agent->checkpoint.asked = false; /* a result is not sent on a later connection */
     if (agent->life.state != LIFE_SERVING)
         return;
     sm_move(&agent->life, LIFE_ALONE, agent->now_us, why);

@@ -75,8 +75,8 @@ void agent_output_take(struct agent *agent, struct agent_worker *worker, uint32_
     agent->kept_bytes -= excess;
     buf_consume(kept, excess);
     if (buf_append(kept, data.at, data.length)) {
-        /* Memory is out. The new bytes cannot be kept, so the older kept bytes are dropped, too:
-         * the output must have no gap in the middle. */
+        /* No memory is left. The new bytes cannot be kept, so the older kept bytes are dropped,
+         * too: the output must have no gap in the middle. */
         output->dropped_bytes += kept->length + data.length;
         output_drop_kept(agent, output);
     } else {

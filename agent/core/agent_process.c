@@ -181,8 +181,10 @@ void agent_process_launch(struct agent *agent, const struct msg *msg)
         process_say_failed(agent, incarnation, number, HVD_E_BUSY,
                            "an older incarnation still runs in the slot");
     } else if (agent->workers.count >= LIMIT_SLOT_REPORTS) {
-        process_say_failed(agent, incarnation, number, HVD_E_LIMIT,
-                           "too many ends that the driver has not forgotten");
+        process_say_failed(
+            agent, incarnation, number, HVD_E_LIMIT,
+            "the agent keeps LIMIT_SLOT_REPORTS reports of ended workers that the driver "
+            "has not confirmed; look whether the driver can write its journal");
     } else {
         if (slot->failed) /* the driver launches the next incarnation, so it knows of the failure */
             process_forget(agent, slot->failed, "superseded");

@@ -49,6 +49,13 @@ struct agent_contact {
     int64_t silent_at_us;
 };
 
+/* A heartbeat says this of a worker. */
+struct agent_pulse {
+    uint64_t commit;   /* the newest commit that was seen in the memory of the slot; 0: none */
+    int64_t commit_us; /* when this commit was first seen */
+    int64_t heard_us;  /* when the last message of the worker came */
+};
+
 /* The last messages of a worker, kept for a driver that comes back. A message of type 0 stands for
  * no message. */
 struct agent_words {
@@ -56,6 +63,9 @@ struct agent_words {
     struct msg last;     /* the last of READY, NEXT_CHECK, RECOVERING, LEFT, FINISHED, UNUSABLE */
     struct msg entered;  /* the ENTERED message of the round in which the worker is */
     struct msg prepared; /* the PREPARED message of a round that has not begun */
+    struct msg persist;  /* the newest PERSIST message that has no answer */
+    /* the STORE message of each channel that has no answer */
+    struct msg stores[LIMIT_STORE_CALLS];
 };
 
 struct agent_output {
@@ -74,6 +84,7 @@ struct agent_worker {
     uint64_t round; /* the last round in which the worker was, or from which it wanted to recover */
 
     struct agent_contact contact;
+    struct agent_pulse pulse;
     struct agent_killing killing;
     struct agent_ending ending;
     struct agent_words words;
@@ -97,7 +108,7 @@ bool agent_worker_is_alive(const struct agent_worker *worker);
 void agent_worker_move(struct agent *agent, struct agent_worker *worker, enum process to,
                        const char *why);
 struct agent_worker *agent_roster_find(const struct agent *agent, uint64_t incarnation);
-/* Adds the worker that a LAUNCH describes; NULL when memory is out. */
+/* Adds the worker that a LAUNCH describes; NULL when no memory is left. */
 struct agent_worker *agent_roster_add(struct agent *agent, const struct msg *msg);
 void agent_roster_remove(struct agent *agent, struct agent_worker *worker);
 /* Returns the worker of a connection; NULL when no worker has said hello on that connection. */

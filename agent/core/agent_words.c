@@ -1,9 +1,9 @@
 /*
  * agent_words.c: the last messages of a worker, which the agent keeps to send them again to a
- * driver that connects later (PROTOCOL.md, "Greeting"). They are called its words. Called for each
- * message of a worker, and for each message that is passed down to a worker. Invariant: a kept
- * message is still true: a later message from or to the worker removes a message that is out of
- * date.
+ * driver that connects later (PROTOCOL.md, "Greeting"). In this file the messages are called the
+ * words of the worker. Called for each message of a worker, and for each message that is passed
+ * down to a worker. Invariant: a kept message is still true: a later message from or to the worker
+ * removes a message that is out of date.
  */
 #include "agent/core/agent_internal.h"
 
@@ -13,8 +13,8 @@ static void words_drop(struct msg *kept)
     *kept = (struct msg){ .type = 0 };
 }
 
-/* Drops the last message. A READY is kept beside it: it has the entries of the state, which a
- * driver needs for a checkpoint. */
+/* Drops the last message of the worker, unless it is a READY, which moves to `ready`: a READY has
+ * the entries of the state, which a driver needs for a checkpoint. */
 static void words_drop_last(struct agent_words *words)
 {
     if (words->last.type != MSG_READY) {
@@ -43,8 +43,8 @@ static void words_advance(struct agent_worker *worker, uint32_t phase, uint64_t 
 }
 
 /* Keeps a message that the worker has sent to the driver, and notes what the message says about
- * the worker's phase. The message replaces the kept one of its kind: `last`, `entered` or
- * `prepared`. */
+ * the worker's phase. The message replaces the kept one of its kind: `last`, `entered`,
+ * `prepared`, `persist` or one of `stores`. */
 void agent_words_keep(struct agent *agent, struct agent_worker *worker, const struct msg *msg)
 {
     struct agent_words *words = &worker->words;
@@ -75,6 +75,16 @@ void agent_words_keep(struct agent *agent, struct agent_worker *worker, const st
         kept = &words->entered;
         break;
     case MSG_PREPARED: kept = &words->prepared; break;
+    case MSG_PERSIST:
+        if (words_are_last(worker) || msg->u.persist.commit < words->persist.u.persist.commit)
+            return; /* the answer to a later commit answers this one, too */
+        kept = &words->persist;
+        break;
+    case MSG_STORE:
+        if (words_are_last(worker))
+            return; /* the program is about to end */
+        kept = &words->stores[msg->u.store.channel];
+        break;
     default: return; /* STALLED is not kept: the worker repeats it while the stall lasts */
     }
     if (msg_copy(msg, &copy)) {
@@ -86,6 +96,14 @@ void agent_words_keep(struct agent *agent, struct agent_worker *worker, const st
     else
         words_drop(kept);
     *kept = copy;
+}
+
+/* The worker has ended its calls of these rounds by itself. */
+static void words_drop_stores(struct agent_words *words, uint64_t before)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(words->stores); i++)
+        if (words->stores[i].round && words->stores[i].round < before)
+            words_drop(&words->stores[i]);
 }
 
 /* Called when a ROUND that names this worker as a member is passed down to it: from now on the
@@ -107,6 +125,7 @@ void agent_words_note_member(struct agent_worker *worker, uint64_t round)
         ((words->last.type == MSG_NEXT_CHECK || words->last.type == MSG_RECOVERING) &&
          words->last.round < round))
         words_drop_last(words);
+    words_drop_stores(words, round);
     words_advance(worker, PHASE_ACTIVE, round);
 }
 
@@ -133,6 +152,18 @@ void agent_words_note_down(struct agent_worker *worker, const struct msg *msg)
             words_drop(&words->last);
         if (words->prepared.type && words->prepared.round <= msg->round)
             words_drop(&words->prepared);
+        if (words->persist.type && words->persist.round <= msg->round)
+            words_drop(&words->persist); /* the worker has ended its requests by itself */
+        words_drop_stores(words, msg->round + 1);
+        break;
+    case MSG_PERSISTED:
+        if (words->persist.type && words->persist.u.persist.commit <= msg->u.persisted.commit)
+            words_drop(&words->persist);
+        break;
+    case MSG_STORED:
+        if (words->stores[msg->u.stored.channel].type &&
+            words->stores[msg->u.stored.channel].u.store.number == msg->u.stored.number)
+            words_drop(&words->stores[msg->u.stored.channel]);
         break;
     case MSG_DONE: worker->contact.dismissed = true; break;
     default: break;
@@ -153,13 +184,16 @@ const struct msg *agent_words_entries(const struct agent_worker *worker)
  * READY, for the entries of the state, which are the same for all workers. */
 void agent_words_say_again(struct agent *agent, const struct agent_worker *worker, bool entries)
 {
+    const struct agent_words *words = &worker->words;
     const struct msg none = { .type = 0 };
-    const struct msg *const kept[] = {
-        entries && agent_words_entries(worker) == &worker->words.ready ? &worker->words.ready
-                                                                       : &none,
-        &worker->words.entered, &worker->words.prepared, &worker->words.last
+    const struct msg *kept[5 + LIMIT_STORE_CALLS] = {
+        entries && agent_words_entries(worker) == &words->ready ? &words->ready : &none,
+        &words->entered, &words->prepared, &words->last,
+        words_are_last(worker) ? &none : &words->persist
     };
 
+    for (size_t i = 0; i < LIMIT_STORE_CALLS; i++)
+        kept[5 + i] = words_are_last(worker) ? &none : &words->stores[i];
     for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
         struct msg *msg;
 
@@ -180,4 +214,7 @@ void agent_words_release(struct agent_worker *worker)
     msg_release(&worker->words.last);
     msg_release(&worker->words.entered);
     msg_release(&worker->words.prepared);
+    msg_release(&worker->words.persist);
+    for (size_t i = 0; i < LIMIT_STORE_CALLS; i++)
+        msg_release(&worker->words.stores[i]);
 }

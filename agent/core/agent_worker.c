@@ -1,7 +1,8 @@
 /*
  * agent_worker.c: the connections of workers: hello, messages up and down, and silence. Called by
- * agent.c for each event of a connection, by agent_driver.c for messages that go down. Invariant: a
- * worker has at most one connection, and speaks only for its own incarnation.
+ * agent.c for each event of a connection, by agent_driver.c for messages that go down. "Words" are
+ * the last messages of a worker, kept for a driver that connects later (agent_words.c). Invariant:
+ * a worker has at most one connection, and speaks only for its own incarnation.
  */
 #include "agent/core/agent_handlers.h"
 #include "proto/catalog.h"
@@ -25,6 +26,14 @@ static void worker_send(struct agent *agent, uint32_t connection, const struct m
 
     action->worker = connection;
     action->msg = msg;
+}
+
+static void worker_pass_to(struct agent *agent, struct agent_worker *worker, const struct msg *msg)
+{
+    if (!agent_worker_is_alive(worker))
+        return;
+    worker_send(agent, worker->contact.number, msg);
+    agent_words_note_down(worker, msg);
 }
 
 static void worker_renew_lease(struct agent *agent, struct agent_worker *worker)
@@ -80,6 +89,7 @@ static void worker_hello(struct agent *agent, uint32_t connection, const struct 
     if (worker->phase == PHASE_STARTED)
         worker->phase = PHASE_JOINING;
     worker->contact.lease_us = config->lease_us;
+    worker->pulse.heard_us = agent->now_us;
     worker_renew_lease(agent, worker);
 
     welcome = agent_msg(agent, MSG_WELCOME_WORKER, worker->incarnation);
@@ -104,6 +114,43 @@ static void worker_hello(struct agent *agent, uint32_t connection, const struct 
     worker_send(agent, connection, welcome);
 }
 
+#define DRIVER_IS_OLDER \
+    "the driver is older than the agents; install the same version of hvd-elastic on its machine"
+
+/* Answers a PERSIST or a STORE in the place of a driver that does not know this message. False: the
+ * driver knows it. */
+static bool worker_refuse_newer(struct agent *agent, struct agent_worker *worker,
+                                const struct msg *asked)
+{
+    struct msg *msg;
+
+    if (asked->type == MSG_PERSIST && agent->link.minor < AGENT_PERSIST_MINOR) {
+        msg = agent_msg(agent, MSG_PERSISTED, worker->incarnation);
+        msg->u.persisted = (struct msg_persisted){ .commit = asked->u.persist.commit,
+                                                   .code = HVD_E_UNSUPPORTED,
+                                                   .text = DRIVER_IS_OLDER };
+    } else if (asked->type == MSG_STORE && agent->link.minor < AGENT_STORE_MINOR) {
+        msg = agent_msg(agent, MSG_STORED, worker->incarnation);
+        msg->u.stored = (struct msg_stored){ .number = asked->u.store.number,
+                                             .channel = asked->u.store.channel,
+                                             .code = HVD_E_UNSUPPORTED,
+                                             .text = DRIVER_IS_OLDER };
+    } else {
+        return false;
+    }
+    worker_pass_to(agent, worker, msg);
+    return true;
+}
+
+/* A driver has said welcome: answers the PERSIST and the STOREs that are kept for a worker, if this
+ * driver cannot answer them. */
+void agent_worker_welcomed(struct agent *agent, struct agent_worker *worker)
+{
+    (void)worker_refuse_newer(agent, worker, &worker->words.persist);
+    for (size_t i = 0; i < LIMIT_STORE_CALLS; i++)
+        (void)worker_refuse_newer(agent, worker, &worker->words.stores[i]);
+}
+
 /* Handles a message of a worker. The first message of a connection must be HELLO_WORKER. Later
  * messages are for the driver, apart from BEAT and BYE. */
 void agent_worker_msg(struct agent *agent, uint32_t connection, const struct msg *msg)
@@ -116,22 +163,25 @@ void agent_worker_msg(struct agent *agent, uint32_t connection, const struct msg
         if (msg->type == MSG_HELLO_WORKER)
             worker_hello(agent, connection, msg);
         else
-            worker_drop(agent, connection, "it says something else before hello");
+            worker_drop(agent, connection, "the process says something else before hello");
         return;
     }
     if (msg_allowed(msg->type, LINK_WORKER_TO_AGENT, WHEN_OPEN, &err))
         why = agent_text(agent, "%s", err.text);
     else if (msg->type == MSG_BYE)
-        why = agent_text(agent, "it says bye: %s", msg->u.bye.reason);
+        why = agent_text(agent, "the worker says bye: %s", msg->u.bye.reason);
     else if (msg->type != MSG_BEAT && msg->incarnation != worker->incarnation)
-        why = "it speaks for another incarnation";
+        why = "the worker speaks for another incarnation";
     if (why) {
         worker_drop(agent, worker->contact.number, why);
         worker_disconnect(agent, worker);
         return;
     }
+    worker->pulse.heard_us = agent->now_us;
     worker_renew_lease(agent, worker);
     if (msg->type == MSG_BEAT)
+        return;
+    if (agent_link_is_open(agent) && worker_refuse_newer(agent, worker, msg))
         return;
     /* Every other message is passed to the driver unchanged, and kept while it is true. */
     agent_words_keep(agent, worker, msg);
@@ -151,14 +201,6 @@ void agent_worker_down(struct agent *agent, uint32_t connection)
     trace_add(agent->trace, agent->now_us, "worker: connection %u of %" PRIu64 " is gone",
               connection, worker->incarnation);
     worker_disconnect(agent, worker);
-}
-
-static void worker_pass_to(struct agent *agent, struct agent_worker *worker, const struct msg *msg)
-{
-    if (!agent_worker_is_alive(worker))
-        return;
-    worker_send(agent, worker->contact.number, msg);
-    agent_words_note_down(worker, msg);
 }
 
 /* Passes a message of the driver down to the workers that it is for. */
@@ -183,8 +225,9 @@ void agent_worker_pass_down(struct agent *agent, const struct msg *msg)
     }
     if (msg->type != MSG_ROUND)
         return;
-    /* Members of a ROUND that was passed down are in that round. The loop runs over the members and
-     * searches each one among this agent's workers: O(members * log workers). */
+    /* A ROUND was passed down: each of its members among this agent's workers is in that round from
+     * now on, so the agent drops the messages of that worker which it has kept from earlier rounds
+     * and which are no longer true (agent_words.c). Cost: O(members * log workers). */
     for (size_t i = 0; i < members->count; i++) {
         uint64_t incarnation = members->items[i].incarnation;
 

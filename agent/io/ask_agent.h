@@ -1,6 +1,7 @@
 /*
- * ask_agent.h: used by an agent that finds another agent of its job on this host. The new agent
- * tells the older agent where the driver is, which job it is of, and the host's key.
+ * ask_agent.h: the question of a new agent to the agent of its job that runs on this host already.
+ * The question tells the older agent the id of the job, the host's key, and the addresses of the
+ * driver.
  */
 #ifndef AGENT_IO_ASK_AGENT_H
 #define AGENT_IO_ASK_AGENT_H

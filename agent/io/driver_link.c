@@ -17,7 +17,8 @@ struct driver_link {
     const struct driver_link_ops *ops;
     void *arg;
 
-    char *addresses[LIMIT_ADDRESSES]; /* those of drivers, then those of standbys */
+    /* first the addresses of drivers, then the addresses of standbys */
+    char *addresses[LIMIT_ADDRESSES];
     size_t count;
     size_t drivers; /* the number of addresses of drivers */
     size_t first;   /* index of the address at which the next attempt begins */

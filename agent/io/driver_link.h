@@ -51,7 +51,7 @@ int driver_link_point(struct driver_link *link, const struct msg_texts *addresse
                       bool *ret_moved) MUST_CHECK;
 
 /* Replaces the addresses of standbys, which are dialled after those of the driver. Returns true if
- * they are others than before. If memory is out, some are missing until the next call. */
+ * they are others than before. If no memory is left, some are missing until the next call. */
 bool driver_link_learn(struct driver_link *link, const struct msg_texts *standbys);
 
 /* Writes the host address of the agent's end of the connection, as conn_local_host does.

@@ -22,7 +22,7 @@ void key_word_write(uint64_t epoch, const uint8_t key[TLS_KEY_BYTES], char word[
 int key_word_read(const char *text, uint64_t *ret_epoch, uint8_t ret_key[TLS_KEY_BYTES]) MUST_CHECK;
 
 /* Makes the id of a job from its key, as 16 hexadecimal digits. Used when the driver has sent no
- * id. HVD_E_NOMEM: memory is out. */
+ * id. HVD_E_NOMEM: no memory is left. */
 int key_job(const uint8_t key[TLS_KEY_BYTES], char id[KEY_JOB_MAX]) MUST_CHECK;
 
 #endif

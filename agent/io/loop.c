@@ -72,6 +72,7 @@ static void loop_tell(struct agent_loop *loop, const struct agent_event *event)
         return;
 
     loop_hold_output(loop);
+    notice_host_empty(loop->notice, !loop->started.count);
     deadline_us = agent_deadline(loop->core);
     left_us = deadline_us - clock_now_us();
     left = clock_timeval(left_us > 0 ? left_us : 0);
@@ -81,21 +82,43 @@ static void loop_tell(struct agent_loop *loop, const struct agent_event *event)
         loop_give_up(loop, HVD_E_NOMEM, "a timer cannot be set");
 }
 
+/* Tells the core a kind of event with the commits that are kept on this host now. */
+static void loop_tell_kept(struct agent_loop *loop, enum agent_event_kind kind)
+{
+    struct msg_kept_list kept;
+    struct arena arena;
+
+    arena_init(&arena, KEPT_BYTES);
+    if (snapshots_kept(loop->snapshots, &arena, &kept))
+        loop_give_up(loop, HVD_E_NOMEM, "the snapshots that are kept cannot be listed");
+    else
+        loop_tell(loop, &(struct agent_event){ .kind = kind, .kept = &kept });
+    arena_release(&arena);
+}
+
 /* The core's next deadline has come. Snapshots that are not needed any more are freed on this
  * occasion. */
-static void loop_on_timer(evutil_socket_t fd, short what, void *arg)
+static void agent_loop_on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct agent_loop *loop = arg;
 
     (void)fd;
     (void)what;
     snapshots_tidy(loop->snapshots, clock_now_us());
-    loop_tell(loop, &(struct agent_event){ .kind = AGENT_TIMER });
+    loop_tell_kept(loop, AGENT_TIMER);
 }
 
 /* SIGTERM has two senders: the machine, before it is taken away, or the kernel, when the supervisor
- * has died. In the second case this process has another parent. */
-static void loop_on_signal(evutil_socket_t signal, short what, void *arg)
+ * has died. In the second case this process has another parent.
+ *
+ * The supervisor passes its own SIGTERM, SIGINT or SIGHUP on to the agent as SUPERVISOR_PASSES_ON.
+ * A SIGTERM to all processes therefore comes twice, directly and passed on, and must count once:
+ * the number of SIGTERMs is the larger of the two counters. The first SIGTERM is a notice, the
+ * second ends the agent. A SIGINT to the agent ends it at once.
+ *
+ * SIGUSR2 is the warning of a scheduler before its SIGTERM (Slurm: --signal=USR2@TIME); it may come
+ * again, and never ends the agent. */
+static void agent_loop_on_signal(evutil_socket_t signal, short what, void *arg)
 {
     struct agent_loop *loop = arg;
     unsigned before = loop->own_terms > loop->passed_terms ? loop->own_terms : loop->passed_terms;
@@ -103,12 +126,18 @@ static void loop_on_signal(evutil_socket_t signal, short what, void *arg)
     (void)what;
     loop->own_terms += signal == SIGTERM;
     loop->passed_terms += signal == SUPERVISOR_PASSES_ON;
-    if (loop->config.supervisor && getppid() != (pid_t)loop->config.supervisor) {
+    if (signal == SIGUSR2) {
+        log_warning(AGENT, "SIGUSR2 means that this machine will go away: the driver is told");
+        loop_tell(loop, &(struct agent_event){ .kind = AGENT_NOTICE,
+                                               .left_us = loop->config.warning_us,
+                                               .text = "SIGUSR2 to the agent" });
+    } else if (loop->config.supervisor && getppid() != (pid_t)loop->config.supervisor) {
         log_warning(AGENT, "the supervisor is gone: the agent ends its workers, and then itself");
         loop_tell(loop,
                   &(struct agent_event){ .kind = AGENT_STOP, .text = "its supervisor is gone" });
     } else if (signal != SIGINT && loop->own_terms <= before && loop->passed_terms <= before) {
-        log_debug(AGENT, "a SIGTERM to all processes has come twice, and counts once");
+        log_debug(AGENT, "this SIGTERM has come before, %s; it is not counted again",
+                  signal == SIGTERM ? "through the supervisor" : "directly");
     } else if (signal != SIGINT && !before) {
         log_warning(AGENT, "SIGTERM means that this machine will go away soon: the driver is told; "
                            "a second SIGTERM ends the agent now");
@@ -116,26 +145,34 @@ static void loop_on_signal(evutil_socket_t signal, short what, void *arg)
                                                .left_us = loop->config.notice_us,
                                                .text = "SIGTERM to the agent" });
     } else {
-        loop_tell(loop, &(struct agent_event){ .kind = AGENT_STOP, .text = "ended by a signal" });
+        loop_tell(loop, &(struct agent_event){ .kind = AGENT_STOP,
+                                               .text = "a signal has asked the agent to end" });
     }
 }
+
+/* A giver of notices says that this machine will go away. The core does the same as for SIGTERM. */
+static void loop_on_notice(void *arg, int64_t left_us, const char *text)
+{
+    struct agent_loop *loop = arg;
+    char left[TIME_TEXT_MAX];
+
+    log_warning(AGENT, "this machine goes away %s%s: %s; the driver is told",
+                left_us == TIME_NEVER ? "at a time that is not known" : "in ",
+                left_us == TIME_NEVER ? "" : time_brief(left_us > 0 ? left_us : 0, left), text);
+    loop_tell(loop,
+              &(struct agent_event){ .kind = AGENT_NOTICE, .left_us = left_us, .text = text });
+}
+
+static const struct notice_ops notice_ops = { loop_on_notice };
 
 /* The connection to the driver is open. The HELLO_AGENT that follows lists all commits that are
  * kept on this host: a slot without a worker may have the newest commit. */
 static void loop_on_driver_up(void *arg)
 {
     struct agent_loop *loop = arg;
-    struct msg_kept_list kept;
-    struct arena arena;
 
-    arena_init(&arena, KEPT_BYTES);
-    if (snapshots_kept(loop->snapshots, &arena, &kept)) {
-        loop_give_up(loop, HVD_E_NOMEM, "the snapshots that are kept cannot be listed");
-    } else {
-        loop_commits_driver_up(loop);
-        loop_tell(loop, &(struct agent_event){ .kind = AGENT_DRIVER_UP, .kept = &kept });
-    }
-    arena_release(&arena);
+    loop_commits_driver_up(loop);
+    loop_tell_kept(loop, AGENT_DRIVER_UP);
 }
 
 /* Passes a message of the driver to the core. Afterwards the loop does its own part: it takes the
@@ -152,7 +189,8 @@ static void loop_on_driver_msg(void *arg, const struct msg *msg)
     if (msg->type == MSG_BEAT && driver_link_is_open(loop->driver) &&
         driver_link_learn(loop->driver, &msg->u.beat.standbys))
         log_info(NET,
-                 "standbys of the driver have %zu addresses, which are dialled when it is gone",
+                 "the standbys of the driver have %zu addresses, which this agent dials when the "
+                 "driver is gone",
                  msg->u.beat.standbys.count);
     if (msg->type == MSG_REFUSED)
         log_error(NET, "the driver has refused this agent: %s", msg->u.refused.text);
@@ -176,10 +214,11 @@ static void loop_on_driver_down(void *arg, const char *why)
     unsigned held;
 
     if (log_limit_pass(&loop->unreachable, clock_now_us(), &held))
-        log_warning(NET,
-                    "no driver: %s; the agent keeps dialling (%u more failures since the last line "
-                    "like this)",
-                    why, held);
+        log_warning(
+            NET,
+            "the agent has no connection to the driver: %s; the agent keeps dialling (%u more "
+            "failures since the last line like this)",
+            why, held);
     loop_tell(loop, &(struct agent_event){ .kind = AGENT_DRIVER_DOWN, .text = why });
 }
 
@@ -236,8 +275,9 @@ static int loop_on_point(void *arg, const char *job_id, const char *key_word,
                            driver_link_is_open(loop->driver) ? "which has its driver"
                                                              : "and waits for its driver",
                            (long)getpid());
-        log_info(AGENT, "another job of this name begins, and no driver has come for this one: the "
-                        "agent ends");
+        log_info(AGENT,
+                 "another job of the same name begins, and no driver has come for the job of "
+                 "this agent: the agent ends");
         loop_tell(loop,
                   &(struct agent_event){ .kind = AGENT_STOP, .text = "another job has its name" });
         return err_set(err, HVD_E_STATE, "the agent of this host is ending; end this process");
@@ -248,8 +288,8 @@ static int loop_on_point(void *arg, const char *job_id, const char *key_word,
     rc = key_word_read(key_word, &epoch, key);
     if (rc)
         return err_set(err, rc,
-                       "driver: the second word of the question is not a key; hvd-agent must be of "
-                       "one release on this host");
+                       "driver: the second word of the question is not a key; all files of "
+                       "hvd-elastic on this host must be of the same release");
     if (epoch > loop->config.epoch) {
         rc = tls_dial_with(loop->config.tls, key);
         if (!rc)
@@ -295,7 +335,8 @@ static void loop_on_spawn_failed(void *arg, uint64_t incarnation, int code, cons
 {
     struct agent_loop *loop = arg;
 
-    log_warning(LAUNCH, "incarnation %" PRIu64 ": %s", incarnation, text);
+    log_warning(LAUNCH, "incarnation %" PRIu64 ": this worker cannot be started: %s", incarnation,
+                text);
     loop_forget_started(loop, incarnation);
     loop_tell(loop, &(struct agent_event){ .kind = AGENT_SPAWN_FAILED,
                                            .incarnation = incarnation,
@@ -348,14 +389,14 @@ static const struct children_ops children_ops = { loop_on_spawned, loop_on_spawn
                                                   loop_on_output, loop_on_dying, loop_on_ended };
 
 /* A HOLD or SAVE of the driver has its result. */
-static void loop_on_checkpoint(void *arg, const struct msg *result)
+static void agent_loop_on_checkpoint(void *arg, const struct msg *result)
 {
     struct agent_loop *loop = arg;
 
     if (result)
         loop_tell(loop, &(struct agent_event){ .kind = AGENT_CHECKPOINT_RESULT, .msg = result });
     else
-        loop_give_up(loop, HVD_E_NOMEM, "the result of a checkpoint");
+        loop_give_up(loop, HVD_E_NOMEM, "the result of a checkpoint cannot be sent");
 }
 
 static bool loop_runs(void *arg, uint32_t slot)
@@ -370,12 +411,14 @@ static bool loop_runs(void *arg, uint32_t slot)
     return false;
 }
 
-static const struct checkpoint_ops checkpoint_ops = { loop_on_checkpoint, loop_runs };
+static const struct checkpoint_ops checkpoint_ops = { agent_loop_on_checkpoint, loop_runs };
 
-static void loop_on_trace(void *arg, const char *line, bool is_warning)
+static void agent_loop_on_trace(void *arg, const char *line, enum trace_level level,
+                                const struct facts *facts)
 {
     (void)arg;
-    (void)is_warning;
+    (void)facts;
+    (void)level;
     log_debug(AGENT, "%s", line);
 }
 
@@ -399,16 +442,19 @@ int agent_loop_create(struct event_base *base, const struct agent_loop_config *c
     rc = trace_init(&loop->trace, "agent", TRACE_LINES);
     if (!rc)
         loop->core = agent_create(&loop->config.core, &loop->trace);
-    loop->events.timer = evtimer_new(loop->base, loop_on_timer, loop);
-    loop->events.sigterm = evsignal_new(loop->base, SIGTERM, loop_on_signal, loop);
-    loop->events.passed_on = evsignal_new(loop->base, SUPERVISOR_PASSES_ON, loop_on_signal, loop);
-    loop->events.sigint = evsignal_new(loop->base, SIGINT, loop_on_signal, loop);
+    loop->events.timer = evtimer_new(loop->base, agent_loop_on_timer, loop);
+    loop->events.sigterm = evsignal_new(loop->base, SIGTERM, agent_loop_on_signal, loop);
+    loop->events.passed_on =
+        evsignal_new(loop->base, SUPERVISOR_PASSES_ON, agent_loop_on_signal, loop);
+    loop->events.sigint = evsignal_new(loop->base, SIGINT, agent_loop_on_signal, loop);
+    loop->events.sigusr2 = evsignal_new(loop->base, SIGUSR2, agent_loop_on_signal, loop);
     if (!loop->core || !loop->events.timer || !loop->events.sigterm || !loop->events.sigint ||
-        !loop->events.passed_on || event_add(loop->events.passed_on, NULL) ||
-        event_add(loop->events.sigterm, NULL) || event_add(loop->events.sigint, NULL))
+        !loop->events.passed_on || !loop->events.sigusr2 || event_add(loop->events.sigusr2, NULL) ||
+        event_add(loop->events.passed_on, NULL) || event_add(loop->events.sigterm, NULL) ||
+        event_add(loop->events.sigint, NULL))
         rc = err_set(err, HVD_E_NOMEM, "no memory for the agent; free memory on this host");
     else
-        trace_set_tap(&loop->trace, loop_on_trace, loop);
+        trace_set_tap(&loop->trace, agent_loop_on_trace, loop);
 
     if (!rc)
         rc = children_create(base, &children_ops, loop, &loop->children, err);
@@ -426,6 +472,11 @@ int agent_loop_create(struct event_base *base, const struct agent_loop_config *c
     if (!rc)
         rc = driver_link_create(base, config->tls, &config->drivers, &driver_ops, loop,
                                 &loop->driver, err);
+    if (!rc)
+        rc = notice_start(base,
+                          &(struct notice_config){ config->preemption ? config->preemption : "none",
+                                                   config->notice_us },
+                          &notice_ops, loop, &loop->notice, err);
     if (rc) {
         agent_loop_free(loop);
         return rc;
@@ -461,6 +512,7 @@ void agent_loop_free(struct agent_loop *loop)
     if (!loop)
         return;
     loop->over = true; /* from now on callbacks of the parts do nothing */
+    notice_stop(loop->notice);
     workers_link_free(loop->workers);
     children_free(loop->children);
     agent_socket_release(loop->config.socket); /* from now on another agent may have the host */
@@ -471,6 +523,7 @@ void agent_loop_free(struct agent_loop *loop)
     loop_free_event(loop->events.sigterm);
     loop_free_event(loop->events.passed_on);
     loop_free_event(loop->events.sigint);
+    loop_free_event(loop->events.sigusr2);
     agent_free(loop->core);
     agent_action_list_release(&loop->actions);
     loop_release_waiting(loop);

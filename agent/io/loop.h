@@ -23,6 +23,8 @@ struct agent_loop_config {
     uint64_t epoch;              /* number of the key that `tls` dials with */
     const char *const *env;      /* borrowed: the agent's own environment, passed on to workers */
     int64_t notice_us;           /* time from a SIGTERM until the machine goes away */
+    int64_t warning_us;          /* time from a SIGUSR2 until then */
+    const char *preemption;      /* borrowed: who else gives notices; see proto/preemption.h */
     /* pid of the parent; the agent ends when that process is gone. 0: no supervisor */
     int64_t supervisor;
 };

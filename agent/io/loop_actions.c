@@ -43,7 +43,7 @@ static void actions_send_worker(struct agent_loop *loop, const struct agent_acti
             rc = workers_link_send_frame(loop->workers, action->worker, loop->frame.bytes.data,
                                          loop->frame.bytes.length);
             if (rc)
-                err_set(&err, rc, "worker: %s", err_text(rc));
+                err_set(&err, rc, "%s", err_text(rc));
         }
     }
     if (!rc)
@@ -134,7 +134,7 @@ void loop_carry_out(struct agent_loop *loop, const struct agent_action *action)
     case AGENT_DO_HOLD:
     case AGENT_DO_SAVE:
         if (checkpoint_thread_ask(loop->checkpoint, msg))
-            loop_give_up(loop, HVD_E_NOMEM, "a file of a checkpoint");
+            loop_give_up(loop, HVD_E_NOMEM, "a request for a checkpoint cannot be kept");
         break;
     case AGENT_DO_RELEASE:
         checkpoint_thread_release(loop->checkpoint, msg->u.release.number);

@@ -10,6 +10,7 @@
 #include "agent/io/driver_link.h"
 #include "agent/io/loop.h"
 #include "agent/io/workers_link.h"
+#include "agent/notice/notice.h"
 #include "agent/processes/agent_socket.h"
 #include "agent/processes/children.h"
 #include "base/buf.h"
@@ -36,7 +37,7 @@ struct loop_queue {
 struct loop_events {
     struct event *timer;
     struct event *sigterm, *passed_on;
-    struct event *sigint;
+    struct event *sigint, *sigusr2;
 };
 
 /* The encoded frame of the last message to workers: a message for all workers is encoded once and
@@ -61,13 +62,14 @@ struct agent_loop {
     struct snapshots *snapshots;
     struct state_thread *state;
     struct checkpoint_thread *checkpoint;
-    struct tls *state_tls; /* with the keys of rounds; used by the thread alone */
+    struct notice *notice; /* NULL: this machine has no giver of notices but SIGTERM */
+    struct tls *state_tls; /* the key of each round for commits; used by the thread of `state` */
 
     struct loop_frame frame;
     struct log_limit unreachable; /* limits the log line "cannot reach the driver" */
     bool holds_output;
-    /* SIGTERMs that came here, and those that the supervisor has passed on. One of each may be the
-     * same: a SIGTERM to all processes. */
+    /* SIGTERMs to this process, and SIGTERMs that the supervisor has passed on. A SIGTERM to all
+     * processes comes in both ways, and counts once. */
     unsigned own_terms, passed_terms;
     bool stepping;
     bool over;
@@ -77,7 +79,7 @@ struct agent_loop {
 /* loop_state.c */
 
 void loop_end(struct agent_loop *loop, int code);
-/* Ends the loop because of an error that the agent cannot survive; `what` names what has failed.
+/* Ends the loop because of an error that the agent cannot survive; `what` names the failed step.
  * The driver replaces this agent like an agent that was killed. */
 void loop_give_up(struct agent_loop *loop, int code, const char *what);
 /* Queues the event until all actions are done. The text of the event is copied; other borrowed

@@ -27,8 +27,8 @@ void loop_give_up(struct agent_loop *loop, int code, const char *what)
 {
     if (!loop->over)
         log_error(AGENT,
-                  "the agent and its workers end, and the driver starts another agent: %s: %s",
-                  what, err_text(code));
+                  "%s: %s; %sthe agent and its workers end, and the driver starts another agent",
+                  what, err_text(code), code == HVD_E_NOMEM ? "free memory on this host; " : "");
     loop_end(loop, code);
 }
 

@@ -118,8 +118,8 @@ static void peer_on_ask(struct peer *peer, const struct msg *msg)
     conn_greeted(peer->conn);
     if (conn_send(peer->conn, &tell, &err)) {
         log_warning(AGENT,
-                    "%s: the answer to this client's question cannot be sent, so the connection is "
-                    "closed: %s",
+                    "%s: this process has told the agent where the driver is, and the agent's "
+                    "answer cannot be sent: %s; the connection is closed",
                     conn_peer(peer->conn), err.text);
         peer_close(peer);
     }
@@ -198,13 +198,20 @@ static void peer_on_msg(void *arg, const struct msg *msg)
 
         /* `client`: the process has asked a question, and cannot be a worker any more */
         if (msg->type != MSG_HELLO_WORKER || peer->client) {
-            peer_refuse(peer, "the process must say hello before anything else");
+            peer_refuse(
+                peer, "the process must say hello before anything else; the agent and libhvd must "
+                      "be of the same release");
         } else if (msg->u.hello_worker.pid != (uint64_t)pid) {
-            peer_refuse(peer, "the pid in the hello is not that of the process");
+            peer_refuse(peer,
+                        "the pid in the hello is not that of the process; run the worker in the "
+                        "pid namespace of its agent");
         } else if (!started) {
-            peer_refuse(peer, "no worker of this incarnation runs on this host");
+            peer_refuse(peer, "no worker of this incarnation runs on this host; start the program "
+                              "with hvd-elastic");
         } else if (!children_owns(link->children, msg->incarnation, pid)) {
-            peer_refuse(peer, "the process does not belong to this incarnation");
+            peer_refuse(peer,
+                        "the process does not belong to this incarnation; only the process that "
+                        "the agent has started, or a descendant of it, may be this worker");
         } else {
             vouched.u.hello_worker.pid = started;
             peer->incarnation = msg->incarnation;
@@ -218,8 +225,10 @@ static void peer_on_msg(void *arg, const struct msg *msg)
     }
     /* Messages about commits do not go to the core. */
     if (!peer->requester || msg->incarnation != peer->incarnation) {
-        peer_break_off(peer, peer->requester ? "it has sent a message in the name of another worker"
-                                             : "it has sent another message before its welcome");
+        peer_break_off(peer,
+                       peer->requester
+                           ? "the worker has sent a message in the name of another worker"
+                           : "the process has asked for commits before the agent has welcomed it");
     } else if (msg->type == MSG_FETCH) {
         peer->fetches = true;
         link->ops->fetch(link->arg, peer->requester, msg);
@@ -241,7 +250,7 @@ static void peer_on_closed(void *arg, const char *why)
     peer_forget(peer);
     if (!incarnation)
         return;
-    log_debug(WORKER, "incarnation %" PRIu64 ": the connection of this worker is gone: %s",
+    log_debug(WORKER, "the connection of the worker with incarnation %" PRIu64 " is gone: %s",
               incarnation, why);
     link->ops->down(link->arg, number);
 }

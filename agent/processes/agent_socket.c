@@ -86,8 +86,11 @@ static int socket_write_name(struct agent_socket *socket, int fd, const char *pr
                       random[0], random[1]);
     errno = 0;
     if (ftruncate(fd, 0) || pwrite(fd, socket->name, (size_t)length, 0) != length)
-        log_warning(AGENT, "%s: cannot be written: %s; a second agent cannot ask this one",
-                    socket->path, strerror(errno ? errno : ENOSPC));
+        log_warning(
+            AGENT,
+            "%s: this file cannot be written: %s; a second agent on this host cannot find this "
+            "agent; let this user write there, or free some space",
+            socket->path, strerror(errno ? errno : ENOSPC));
     return 0;
 }
 

@@ -1,11 +1,11 @@
 /*
- * agent_socket.h: which agent of a job has this host, and the socket on which it listens.
+ * agent_socket.h: which agent of a job has this host, and the socket on which that agent listens.
  *
- * The name of the socket is abstract: it exists exactly as long as the agent, and leaves no file.
- * It ends in random digits, because any user may bind any abstract name: a name that others can
- * foresee could be taken before the agent comes. Workers are told the name by HVD_AGENT; the next
- * agent of the job on this host finds it in a file that only this user can write. The agent holds
- * the lock of that file for as long as it has the host.
+ * The name of the socket is abstract: the name exists exactly as long as the agent, and leaves no
+ * file. The name ends in random digits, because any user may bind any abstract name: a name that
+ * others can foresee could be taken before the agent comes. Workers are told the name by HVD_AGENT;
+ * the next agent of the job on this host finds the name in a file that only this user can write.
+ * The agent holds the lock of that file for as long as it has the host.
  */
 #ifndef AGENT_PROCESSES_AGENT_SOCKET_H
 #define AGENT_PROCESSES_AGENT_SOCKET_H
@@ -17,8 +17,8 @@
 #define AGENT_SOCKET_FILE_MAX 4400
 
 struct agent_socket {
-    char name[AGENT_SOCKET_MAX];      /* of this agent's socket; after HVD_E_BUSY: of the other
-                                       * agent's */
+    /* the name of this agent's socket; after HVD_E_BUSY the name of the other agent's socket */
+    char name[AGENT_SOCKET_MAX];
     char path[AGENT_SOCKET_FILE_MAX]; /* path of the file that holds the name */
     int fd;                           /* the locked file; -1: this agent does not have the host */
 };

@@ -9,6 +9,7 @@
 #include "agent/processes/child_internal.h"
 
 #include "base/time.h"
+#include "os/owned_process.h"
 #include "os/process.h"
 
 #include <errno.h>
@@ -86,8 +87,9 @@ static void end_check(struct child *child)
     child->reaped = true;
 }
 
-/* Reaps all child processes that have ended. `ended` is called for workers; any other child is an
- * orphan, which is only reaped. */
+/* Reaps all child processes that have ended. `ended` is called for workers. Any other child is an
+ * orphan, or a program that another thread runs; the program's exit status is kept for that
+ * thread. */
 void child_reap_all(struct children *children)
 {
     siginfo_t info = { .si_pid = 0 };
@@ -99,7 +101,7 @@ void child_reap_all(struct children *children)
         if (child)
             end_check(child);
         else
-            (void)waitid(P_PID, (id_t)info.si_pid, &info, WEXITED | WNOHANG);
+            owned_process_reap(info.si_pid);
         any = true;
         info.si_pid = 0;
     }

@@ -50,7 +50,7 @@ struct child {
     enum child_state state;
     pid_t pid;   /* pid of the process that was started; its process group has the same number */
     bool reaped; /* the process was reaped: pid may mean another process now */
-    bool doomed; /* the process is being killed, with all processes that it started */
+    bool doomed; /* this process and all its descendants are being killed */
 
     int report_fd; /* pipe for the report of process_start; -1: the report has come */
     struct event report_ready;
@@ -62,8 +62,10 @@ struct child {
     int page_fd;
     struct page *page;
     struct life_watch life;
-    struct event again; /* timer: next look at the joined process, or end of last_words_us */
-    unsigned looks;
+    /* A timer: when the agent looks again whether the process in `joined` has ended, or when the
+     * wait for the last words of a dead worker (last_words_us) is over. */
+    struct event again;
+    unsigned looks; /* how often the agent has looked */
 };
 
 struct children {
@@ -79,7 +81,7 @@ struct children {
     int64_t sweep_wait_us;
     int64_t sweep_at_us;
 
-    int64_t last_words_us; /* LAST_WORDS_US; tests change it */
+    int64_t last_words_us; /* LAST_WORDS_US; a test changes the value */
     bool held, dropping;   /* held: output is not read; dropping: output is thrown away */
     struct event patience;
     int64_t patience_us;
@@ -103,7 +105,8 @@ void child_output_finish(struct child *child); /* hands on what the pipes hold, 
 void child_output_init(struct children *children);
 
 /* orphans.c */
-void orphans_doom(struct child *child); /* kills all its processes, now and until none is left */
+/* kills all processes of the worker, again and again until none is left */
+void orphans_doom(struct child *child);
 void orphans_sweep_soon(struct children *children);
 void orphans_sweep(struct children *children); /* kills and frees doomed children */
 bool orphans_gone(struct children *children, bool look);

@@ -111,8 +111,10 @@ void children_free(struct children *children)
 
         if (!child->reaped)
             log_error(WORKER,
-                      "incarnation %" PRIu64 ": process %d of this worker has not ended after "
-                      "SIGKILL; the agent stops waiting for it",
+                      "incarnation %" PRIu64
+                      ": process %d of this worker has not ended after SIGKILL; it may hang in the "
+                      "kernel and still hold its GPU: look at it with ps, or restart the host; the "
+                      "agent stops waiting for the process",
                       child->incarnation, (int)child->pid);
         child->reaped = true;
         child_free(child);
@@ -140,7 +142,7 @@ void children_spawn(struct children *children, const struct msg *launch, const c
     ASSERT(launch->type == MSG_LAUNCH && !child_find(children, launch->incarnation));
     if (!child) {
         children->ops->spawn_failed(children->arg, launch->incarnation, HVD_E_NOMEM,
-                                    "a worker: no memory to start it");
+                                    "no memory to start the worker; free memory on this host");
         return;
     }
     child->children = children;
@@ -155,8 +157,7 @@ void children_spawn(struct children *children, const struct msg *launch, const c
     if (!rc)
         argv = mem_zalloc_array(wanted->argv.count + 1, sizeof(*argv));
     if (!rc && !argv)
-        rc =
-            err_set(&err, HVD_E_NOMEM, "a worker: no memory to start it; free memory on this host");
+        rc = err_set(&err, HVD_E_NOMEM, "no memory to start the worker; free memory on this host");
     for (size_t i = 0; argv && i < wanted->argv.count; i++)
         argv[i] = wanted->argv.items[i];
     if (!rc)
@@ -241,8 +242,8 @@ void children_joined(struct children *children, uint64_t incarnation, pid_t pid)
                     incarnation, err.text);
 }
 
-/* true: the process belongs to this worker. It is the started process, a descendant of that
- * process, a member of that process's group, or was started with this incarnation in its
+/* true: the process belongs to this worker: the process is the started process, a descendant of
+ * that process, a member of that process's group, or was started with this incarnation in its
  * environment. */
 bool children_owns(const struct children *children, uint64_t incarnation, pid_t pid)
 {

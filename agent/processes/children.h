@@ -48,8 +48,8 @@ void children_free(struct children *children);
  * the thread that started them ends. */
 void children_spawn(struct children *children, const struct msg *launch, const char *const *env);
 
-/* Both send their signal to the worker's process group; children_kill also to the worker's
- * processes outside of the group. An unknown incarnation is ignored. */
+/* children_term sends SIGTERM to the worker's process group. children_kill sends SIGKILL to that
+ * group and to the worker's processes outside of the group. An unknown incarnation is ignored. */
 void children_term(struct children *children, uint64_t incarnation);
 void children_kill(struct children *children, uint64_t incarnation);
 

@@ -1,8 +1,8 @@
 /*
- * orphans.c: processes that a worker has started and left behind. They are killed when the worker
- * ends, and found by process group, by parents, and by HVD_INCARNATION in their environment. Called
- * by child_end.c and children.c. Invariant: a doomed child is freed only after a look at all
- * processes has found no process of that worker.
+ * orphans.c: kills processes that a worker has started and left behind, when the worker ends. This
+ * file finds such processes by process group, by parents, and by HVD_INCARNATION in their
+ * environment. Called by child_end.c and children.c. Invariant: a doomed child is freed only after
+ * a look at all processes has found no process of that worker.
  */
 #include "agent/processes/child_internal.h"
 
@@ -61,11 +61,11 @@ static bool orphans_any(const struct children *children, bool doomed)
     return false;
 }
 
-/* Kills the processes of workers that have ended (`doomed`). Returns true if none was found, and
- * no process is just ending, because the children of an ending process cannot be seen yet. A
- * process that has lost its parent belongs to the worker whose incarnation is in its
- * environment; without that variable it stays as long as a worker lives to which it could
- * belong. */
+/* Kills the processes of workers that have ended (`doomed`). Returns true if it found no such
+ * process, and no process that is just ending: the children of an ending process cannot be seen
+ * yet. A process that has lost its parent belongs to the worker whose incarnation is in its
+ * environment. If its environment has no incarnation, the process is not killed while a worker
+ * lives to which it could belong. */
 static bool orphans_kill(const struct children *children)
 {
     struct tree tree;
@@ -130,8 +130,9 @@ void orphans_sweep(struct children *children)
         children->sweep_wait_us = SWEEP_LAST_US;
 }
 
-/* Called when all workers are doomed: kills, and returns whether no process is left. Looks for
- * orphans when all workers are reaped, or when `look` is true. */
+/* Kills all processes that descend from workers, and returns true when no process is left. Called
+ * when all workers are doomed. While some worker is not reaped yet, the function does nothing and
+ * returns false, unless `look` is true. */
 bool orphans_gone(struct children *children, bool look)
 {
     LIST_EACH (it, &children->all) {

@@ -7,11 +7,11 @@
 #include "agent/processes/supervisor.h"
 
 #include "agent/processes/tree.h"
+#include "os/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -46,14 +46,14 @@ NORETURN static void supervisor_run_agent(int (*agent)(void *arg), void *arg, pi
     if (getppid() != supervisor)
         _exit(128 + SIGTERM); /* the parent died before the prctl took effect */
     sigprocmask(SIG_SETMASK, before, NULL);
-    exit(agent(arg));
+    thread_end_process(agent(arg));
 }
 
 /* Starts the agent as a child process, waits for its end, and then kills what the agent has left.
  * 0: *ret_code is the agent's exit code, or 128 plus its signal. */
 int supervisor_run(int (*agent)(void *arg), void *arg, int *ret_code, struct hvd_err *err)
 {
-    static const int heard[] = { SIGTERM, SIGINT, SIGHUP, SIGCHLD };
+    static const int heard[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR2, SIGCHLD };
     struct timespec wait = { 0, LOOK_FIRST_NS };
     pid_t supervisor = getpid();
     sigset_t before, set;
@@ -89,15 +89,16 @@ int supervisor_run(int (*agent)(void *arg), void *arg, int *ret_code, struct hvd
     }
     (void)close_range(3, ~0u, 0);
     /* Waits for the end of the agent. Meanwhile SIGTERM, SIGINT and SIGHUP are passed on to the
-     * agent as SIGUSR1: a SIGTERM to all processes comes to the agent too, and is one signal. */
+     * agent as SIGUSR1: a SIGTERM to all processes comes to the agent too, and is one signal.
+     * SIGUSR2, the early warning of a scheduler, may come twice without harm. */
     while ((number = sigwaitinfo(&set, NULL)) != SIGCHLD || !supervisor_reap(pid, &status)) {
         if (number > 0 && number != SIGCHLD)
-            (void)kill(pid, SUPERVISOR_PASSES_ON);
+            (void)kill(pid, number == SIGUSR2 ? SIGUSR2 : SUPERVISOR_PASSES_ON);
     }
     /* Kills all remaining processes, and waits also for a process that the kernel does not end yet,
      * because no other process watches it any more. A signal ends the wait early. */
     while (tree_have_children()) {
-        if (!tree_read(&tree)) { /* memory is out: try again after the wait */
+        if (!tree_read(&tree)) { /* no memory is left: try again after the wait */
             VEC_EACH (it, &tree)
                 it->marked = it->pid == supervisor;
             tree_kill(&tree);

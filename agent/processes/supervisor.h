@@ -19,11 +19,11 @@
 
 /*
  * Runs agent(arg) in a child process, whose exit code is the result of agent(arg). The calling
- * process must have one thread and no other children. It becomes the supervisor: it closes all
- * descriptors except standard error, passes SIGTERM, SIGINT and SIGHUP on to the agent as
- * SUPERVISOR_PASSES_ON, and returns when all processes below it have ended. 0: *ret_code is the
- * agent's exit code, or 128 plus the signal that killed the agent. HVD_E_LIMIT, HVD_E_NOMEM: the
- * agent was not started.
+ * process must have one thread and no other children. The calling process becomes the supervisor:
+ * it closes all descriptors except standard error, passes SIGTERM, SIGINT and SIGHUP on to the
+ * agent as SUPERVISOR_PASSES_ON, and returns when all processes below it have ended. 0: *ret_code
+ * is the agent's exit code, or 128 plus the signal that killed the agent. HVD_E_LIMIT, HVD_E_NOMEM:
+ * the agent was not started.
  */
 int supervisor_run(int (*agent)(void *arg), void *arg, int *ret_code,
                    struct hvd_err *err) MUST_CHECK;

@@ -28,8 +28,8 @@ void tree_release(struct tree *tree);
 bool tree_have_children(void);
 
 /* Marks all descendants of the marked processes, too, and sends SIGKILL to every marked process
- * except this one. Before it kills a process that is not a child of this one, it makes sure that
- * the pid still means the process that was read. */
+ * except this one. Before a process that is not a child of this one is killed, tree_kill makes
+ * sure that the pid still means the process that was read. */
 void tree_kill(struct tree *tree);
 
 /* Returns HVD_INCARNATION from the environment with which a process was started; 0: not set, or not

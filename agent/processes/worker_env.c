@@ -55,8 +55,8 @@ PRINTF_LIKE(2, 3) static void env_set(struct maker *maker, const char *format, .
         maker->failed = true;
 }
 
-/* Makes the environment of a worker; NULL: memory is out. Of two texts with the same name the first
- * one stays, so the most important variables are added first. */
+/* Makes the environment of a worker; NULL: no memory is left. Of two texts with the same name the
+ * first one stays, so the most important variables are added first. */
 const char *const *worker_env_make(const struct worker_env_config *config, const struct msg *launch,
                                    struct arena *arena)
 {

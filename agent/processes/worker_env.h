@@ -16,7 +16,7 @@ struct worker_env_config {
 };
 
 /* Returns a list that ends in NULL. The list lies in the arena; its texts belong to the arena, the
- * launch and the config. NULL: memory is out. */
+ * launch and the config. NULL: no memory is left. */
 const char *const *worker_env_make(const struct worker_env_config *config, const struct msg *launch,
                                    struct arena *arena) MUST_CHECK;
 

@@ -7,16 +7,21 @@
 
 #include "bench/gpu/team.h"
 
-/* Something that occupies the stream for about so long. */
+/* Occupies the stream for about so long. */
 void kernels_spin(struct member *member, struct CUstream_st *stream, uint32_t ms);
 
-/* Pieces of device memory into one after the other. False: it is not to be had here. */
+/* Pieces of device memory, which lie apart. */
 struct pieces {
-    size_t count, bytes; /* of each: a multiple of 16 */
+    size_t count;
+    size_t bytes; /* of each piece; a multiple of 16 */
     cuda_address to;
-    cuda_address *from;   /* on the host, */
-    cuda_address from_at; /* and the same on the device */
+    /* the device addresses of the pieces; the list itself is in host memory (for kernels_batch) */
+    cuda_address *from;
+    cuda_address from_at; /* of a copy of this list in device memory (for kernels_gather) */
 };
+
+/* Both functions copy the pieces to `to`, one directly behind the other. False: this machine's CUDA
+ * driver cannot do it, or no memory is left for the lists of the batch. */
 bool kernels_gather(struct member *member, const struct pieces *pieces);
 bool kernels_batch(struct member *member, const struct pieces *pieces);
 

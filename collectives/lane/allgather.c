@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* blocks are small if all members' blocks together have at most so many bytes */
+/* blocks are small if the blocks of all members together have at most this many bytes */
 #define SMALL_BYTES ((size_t)64 * 1024)
 
 /* Returns the index of the member whose block lane_gather puts at `place` in `packed`. Place 0 has

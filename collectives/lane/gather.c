@@ -13,7 +13,7 @@
 #define STEPS 32
 
 /* Returns the bytes of the first `count` blocks. */
-static size_t sum_of(const size_t *lengths, uint32_t count)
+static size_t gather_sum_of(const size_t *lengths, uint32_t count)
 {
     size_t sum = 0;
 
@@ -22,9 +22,10 @@ static size_t sum_of(const size_t *lengths, uint32_t count)
     return sum;
 }
 
-/* Collects the blocks of all members in `packed` (lane_internal.h). A member that has `have` blocks
- * sends its first `more` blocks to the member `have` places after it, and appends those of the
- * member `have` places before it. The caller waits for the sends (lane_settle). */
+/* Collects the blocks of all members in `packed`. The order of `packed` and `lengths`: the own
+ * block first, then that of the member before, and so on back along the row. A member that has
+ * `have` blocks sends its first `more` blocks to the member `have` places after it, and appends
+ * those of the member `have` places before it. The caller waits for the sends (lane_settle). */
 int lane_gather(struct lane *lane, uint8_t *packed, const size_t *lengths)
 {
     uint32_t step = lane_take(lane, STEPS);
@@ -32,14 +33,14 @@ int lane_gather(struct lane *lane, uint8_t *packed, const size_t *lengths)
 
     for (uint32_t have = 1; have < lane->size && !rc; have *= 2, step++) {
         uint32_t more = have < lane->size - have ? have : lane->size - have;
-        uint8_t *behind = packed + sum_of(lengths, have);
+        uint8_t *behind = packed + gather_sum_of(lengths, have);
         struct exchange exchange = {
             .to = lane_after(lane, have),
             .from = lane_before(lane, have),
             .out = packed,
             .in = behind,
-            .out_bytes = sum_of(lengths, more),
-            .in_bytes = sum_of(lengths + have, more),
+            .out_bytes = gather_sum_of(lengths, more),
+            .in_bytes = gather_sum_of(lengths + have, more),
         };
 
         /* The opening message of the operation may have carried the blocks of the first step

@@ -1,14 +1,16 @@
 /*
- * lane.h: a lane: a row of members, one on each host, that compute together over a link. A lane may
+ * lane.h: the operations between hosts. A lane is a list of members, one on each host, that compute
+ * together over network connections (a link). The order of the list is called the row. A lane may
  * have one member: its operations then finish at once.
  *
  *     lane_open ──► allreduce, broadcast, ... any number of times ──► lane_close
  *
- * Every operation begins with lane_open: one message around the row carries the fingerprint of the
- * operation. The tags of all later messages hold a hash of the fingerprint, so a message of another
- * operation is never mistaken for a message of this one. The error codes are those of traffic.h.
- * When a connection has broken, the owner of the traffic knows it already (`lost` of struct
- * traffic).
+ * Every operation begins with lane_open: each member sends the fingerprint of its operation to the
+ * next member of the row. The tags of all later messages hold a hash of the fingerprint, so a
+ * message of another operation is never mistaken for a message of this one. The functions return 0,
+ * HVD_E_LOST, HVD_E_REVOKED or HVD_E_NOMEM (traffic.h). When a connection breaks, a function first
+ * calls `lost` of struct traffic, which records the member that was lost, and then returns the code
+ * that `lost` has returned.
  */
 #ifndef COLLECTIVES_LANE_LANE_H
 #define COLLECTIVES_LANE_LANE_H

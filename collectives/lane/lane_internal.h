@@ -16,8 +16,8 @@
 uint32_t lane_after(const struct lane *lane, uint32_t distance);
 uint32_t lane_before(const struct lane *lane, uint32_t distance);
 
-/* The largest power of two that is not greater than the size: the algorithms of pairs.c use so many
- * members. */
+/* The largest power of two that is not greater than the size of the lane: the algorithms of pairs.c
+ * run on this many members. */
 uint32_t lane_power(const struct lane *lane);
 
 /* Reserves `steps` step numbers for an operation, and returns the first one. All members pass the

@@ -55,9 +55,9 @@ static void merge_arrived(void *arg, size_t at, const void *bytes, size_t length
     reduce_two(into, left, right, length / numbers->work_bytes, numbers->how);
 }
 
-/* Sends some of our numbers while it receives a peer's numbers and reduces them into ours
- * (lane_internal.h). The received numbers go through the scratch memory, which has room for the
- * segments of the window only (`in_cycle`). */
+/* Sends a part of this member's numbers, receives the same part of a peer's numbers, and reduces
+ * the peer's numbers into those of this member. The scratch memory holds only TRAFFIC_WINDOW
+ * segments, so its segments are used again and again (`in_cycle`). */
 int numbers_merge(const struct numbers *numbers, uint32_t step, const struct merge *merge)
 {
     size_t width = numbers->work_bytes;

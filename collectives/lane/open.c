@@ -169,9 +169,9 @@ int lane_open_with(struct lane *lane, const struct fingerprint *ours, const void
             if (!rc && !heard_join(lane)) {
                 rc = opening_say(lane, theirs);
             } else if (!rc) {
-                /* Send on whichever joined later, this member or the one in the received message.
-                 * If both joined before the same operation, the higher rank counts as the later
-                 * one. */
+                /* Send on the rank of the member that joined later: this member, or the one named
+                 * in the received message. If both joined before the same operation, the higher
+                 * rank counts as the later one. */
                 struct fingerprint later = *ours;
 
                 if (theirs->last_number > ours->last_number ||

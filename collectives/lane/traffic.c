@@ -128,10 +128,9 @@ size_t traffic_segment(const struct traffic *traffic, size_t bytes, size_t segme
     return left < traffic->segment_bytes ? left : traffic->segment_bytes;
 }
 
-/* Returns the memory into which this segment is received. (In traffic_await `place` is another
- * thing: the index of an entry of `pending`.) */
-static uint8_t *place_in(const struct traffic *traffic, const struct exchange *exchange,
-                         size_t segment)
+/* Returns the memory into which this segment is received. */
+static uint8_t *memory_of_segment(const struct traffic *traffic, const struct exchange *exchange,
+                                  size_t segment)
 {
     size_t slot = exchange->in_cycle ? segment % TRAFFIC_WINDOW : segment;
 
@@ -147,7 +146,7 @@ int traffic_exchange(struct traffic *traffic, uint64_t tag, const struct exchang
     size_t out = traffic_segments(traffic, exchange->out_bytes);
     size_t all = in > out ? in : out;
     /* for each received segment of the window: the index of its entry in `pending` */
-    size_t places[TRAFFIC_WINDOW] = { 0 };
+    size_t entries[TRAFFIC_WINDOW] = { 0 };
     int rc = 0;
 
     for (size_t i = 0; i < all + TRAFFIC_WINDOW && !rc; i++) {
@@ -157,18 +156,18 @@ int traffic_exchange(struct traffic *traffic, uint64_t tag, const struct exchang
 
         /* wait until the oldest segment of the window has arrived */
         if (i >= TRAFFIC_WINDOW && done < in) {
-            rc = traffic_await(traffic, places[done % TRAFFIC_WINDOW]);
+            rc = traffic_await(traffic, entries[done % TRAFFIC_WINDOW]);
             if (!rc && exchange->arrived)
                 exchange->arrived(exchange->arg, done * traffic->segment_bytes,
-                                  place_in(traffic, exchange, done),
+                                  memory_of_segment(traffic, exchange, done),
                                   traffic_segment(traffic, exchange->in_bytes, done));
         }
         /* begin the next segment in each direction; the receive comes first, so that arriving bytes
          * go straight into its memory */
         if (!rc && i < in)
-            rc = traffic_receive(traffic, exchange->from, tag, place_in(traffic, exchange, i),
-                                 traffic_segment(traffic, exchange->in_bytes, i),
-                                 &places[i % TRAFFIC_WINDOW]);
+            rc = traffic_receive(
+                traffic, exchange->from, tag, memory_of_segment(traffic, exchange, i),
+                traffic_segment(traffic, exchange->in_bytes, i), &entries[i % TRAFFIC_WINDOW]);
         if (!rc && i < out)
             rc = traffic_send(traffic, exchange->to, tag,
                               (const uint8_t *)exchange->out + i * traffic->segment_bytes,

@@ -112,8 +112,9 @@ template <typename Work> int guarded(struct hvd_err *err, const char *what, Work
     } catch (const std::exception &fault) {
         return err_set(err, HVD_E_LOST, "%s: %s", what, fault.what());
     } catch (...) {
-        return err_set(err, HVD_E_INTERNAL, "%s: Gloo has thrown an exception of an unknown kind",
-                       what);
+        return err_set(
+            err, HVD_E_INTERNAL,
+            "%s: Gloo has thrown an exception of an unknown kind; set --cpu-operations tcp", what);
     }
 }
 

@@ -12,52 +12,49 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Writes the path of the module beside the file that has this code: libhvd.so, or a program that
- * has linked libhvd.a. false: there is no such module, or the loader has that file by its bare name
- * alone. */
-static bool is_beside(char *ret_path, size_t size)
-{
-    static const char here;
-    char file[PATH_MAX];
-    Dl_info info;
-    char *name;
-
-    if (!dladdr(&here, &info) || !strchr(info.dli_fname, '/') || !realpath(info.dli_fname, file))
-        return false;
-    name = strrchr(file, '/');
-    *name = '\0';
-    return (size_t)snprintf(ret_path, size, "%s/%s", file, GLOO_MODULE_FILE) < size &&
-           !access(ret_path, F_OK);
-}
-
 int gloo_module_find(const struct gloo_module **ret_module, struct hvd_err *err)
 {
+    static const char here;
     const char *file = getenv(GLOO_MODULE_VARIABLE);
-    char beside[PATH_MAX];
+    char own[PATH_MAX], beside[PATH_MAX];
+    Dl_info info;
     const struct gloo_module *module;
     gloo_module_fn *give;
     void *handle, *at;
 
-    if (!file || !file[0])
-        file = is_beside(beside, sizeof(beside)) ? beside : GLOO_MODULE_FILE;
+    if (!file || !file[0]) {
+        file = GLOO_MODULE_FILE;
+        /* The module may lie beside the file that has this code: libhvd.so, or a program that has
+         * linked libhvd.a. The loader may know only the bare name of that file: then dlopen
+         * searches the module by the module's name. */
+        if (dladdr(&here, &info) && strchr(info.dli_fname, '/') && realpath(info.dli_fname, own)) {
+            *strrchr(own, '/') = '\0';
+            if ((size_t)snprintf(beside, sizeof(beside), "%s/%s", own, GLOO_MODULE_FILE) <
+                    sizeof(beside) &&
+                !access(beside, F_OK))
+                file = beside;
+        }
+    }
     handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     at = handle ? dlsym(handle, GLOO_MODULE_SYMBOL) : NULL;
     if (!at) {
         const char *why = dlerror();
 
-        return err_set(
-            err, HVD_E_UNSUPPORTED,
-            "the module of the Gloo link, %s: %s; install this file and Gloo, or name its "
-            "path in %s, or leave out --cpu-operations gloo",
-            file, why ? why : "it cannot be loaded", GLOO_MODULE_VARIABLE);
+        return err_set(err, HVD_E_UNSUPPORTED,
+                       "the module of the Gloo link, %s: %s; install this file and Gloo, or name "
+                       "the path of the module in the environment variable %s, or leave out "
+                       "--cpu-operations gloo",
+                       file, why ? why : "the file cannot be loaded", GLOO_MODULE_VARIABLE);
     }
     memcpy(&give, &at, sizeof(give)); /* ISO C has no conversion to a function's address */
     module = give();
     if (strcmp(module->version, HVD_VERSION_TEXT) != 0)
-        return err_set(err, HVD_E_UNSUPPORTED,
-                       "the module of the Gloo link, %s, is of version %s, the library of version "
-                       "%s; install the module of this library, or name its path in %s",
-                       file, module->version, HVD_VERSION_TEXT, GLOO_MODULE_VARIABLE);
+        return err_set(
+            err, HVD_E_UNSUPPORTED,
+            "the module of the Gloo link, %s, is of version %s, but libhvd is of version %s; "
+            "install the module of the same version as libhvd, or name the path of such a module "
+            "in the environment variable %s",
+            file, module->version, HVD_VERSION_TEXT, GLOO_MODULE_VARIABLE);
     *ret_module = module;
     return 0;
 }

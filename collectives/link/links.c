@@ -26,7 +26,8 @@ int link_device_open(enum link_kind kind, const char *host, struct link_device *
     int rc;
 
     if (!device)
-        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the links between workers; free memory on this host");
     device->kind = kind;
     if (kind == LINK_GLOO)
         rc = gloo_module_find(&device->module, err);
@@ -35,7 +36,9 @@ int link_device_open(enum link_kind kind, const char *host, struct link_device *
     if (!rc && kind == LINK_GLOO)
         rc = device->module->device_open(host, &device->gloo, err);
     if (!rc && kind != LINK_GLOO && speed_create(&device->speed))
-        rc = err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+        rc = err_set(
+            err, HVD_E_NOMEM,
+            "no memory for the speeds of the links between workers; free memory on this host");
     if (rc)
         mem_free(device);
     else

@@ -60,7 +60,9 @@ int reaper_open(struct reaper **ret_reaper, struct hvd_err *err)
     int rc;
 
     if (!reaper)
-        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+        return err_set(
+            err, HVD_E_NOMEM,
+            "no memory for the thread that closes connections; free memory on this host");
     pthread_mutex_init(&reaper->mutex, NULL);
     pthread_cond_init(&reaper->changed, NULL);
     reaper->tail = &reaper->head;

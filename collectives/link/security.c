@@ -11,25 +11,30 @@ bool security_is_cheap(int64_t extra_us, uint64_t mib_us)
     return extra_us >= 0 && (uint64_t)extra_us * 100 < SECURITY_PERCENT * mib_us;
 }
 
-/* Returns the protection that this side wants (security.h): first the weakest mode that it accepts,
- * then the strongest mode that it wants. */
-struct tcp_wish security_wish(enum link_security security, bool inside, bool cheap)
+/* Returns the protection that this side wants (security.h). With --data-security auto, bytes within
+ * a host travel in clear; bytes between hosts are authenticated, and encrypted if both sides find
+ * the encryption cheap. */
+struct tcp_wish security_wish(enum link_security security, bool loopback, bool encryption_is_cheap)
 {
+    enum seal_mode only = SEAL_PLAIN;
+
     switch (security) {
-    case LINK_SECURITY_NONE: return (struct tcp_wish){ SEAL_PLAIN, SEAL_PLAIN };
-    case LINK_SECURITY_AUTHENTICATED:
-        return (struct tcp_wish){ SEAL_AUTHENTICATED, SEAL_AUTHENTICATED };
-    case LINK_SECURITY_ENCRYPTED: return (struct tcp_wish){ SEAL_ENCRYPTED, SEAL_ENCRYPTED };
-    case LINK_SECURITY_AUTO: break;
+    case LINK_SECURITY_NONE: break;
+    case LINK_SECURITY_AUTHENTICATED: only = SEAL_AUTHENTICATED; break;
+    case LINK_SECURITY_ENCRYPTED: only = SEAL_ENCRYPTED; break;
+    case LINK_SECURITY_AUTO:
+        if (loopback)
+            break;
+        return (struct tcp_wish){ .least = SEAL_AUTHENTICATED,
+                                  .most =
+                                      encryption_is_cheap ? SEAL_ENCRYPTED : SEAL_AUTHENTICATED };
     }
-    if (inside)
-        return (struct tcp_wish){ SEAL_PLAIN, SEAL_PLAIN };
-    return (struct tcp_wish){ SEAL_AUTHENTICATED, cheap ? SEAL_ENCRYPTED : SEAL_AUTHENTICATED };
+    return (struct tcp_wish){ .least = only, .most = only };
 }
 
-bool security_allows_gloo(enum link_security security, bool inside)
+bool security_allows_gloo(enum link_security security, bool loopback)
 {
-    return security == LINK_SECURITY_NONE || (security == LINK_SECURITY_AUTO && inside);
+    return security == LINK_SECURITY_NONE || (security == LINK_SECURITY_AUTO && loopback);
 }
 
 bool security_allows_nccl(enum link_security security, uint32_t host_count)
@@ -37,7 +42,7 @@ bool security_allows_nccl(enum link_security security, uint32_t host_count)
     return host_count == 1 || security == LINK_SECURITY_NONE || security == LINK_SECURITY_AUTO;
 }
 
-bool security_tells_of_nccl(enum link_security security, uint32_t host_count, bool inside)
+bool security_tells_of_nccl(enum link_security security, uint32_t host_count, bool loopback)
 {
-    return host_count > 1 && security == LINK_SECURITY_AUTO && !inside;
+    return host_count > 1 && security == LINK_SECURITY_AUTO && !loopback;
 }

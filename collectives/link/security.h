@@ -17,18 +17,18 @@
  * the kernel carried 1 MiB to the host (0: not measured). */
 bool security_is_cheap(int64_t extra_us, uint64_t mib_us);
 
-/* Returns how this side wants the messages of a connection to travel. inside: both ends are
- * loopback addresses; cheap: the result of security_is_cheap for the peer's host. */
-struct tcp_wish security_wish(enum link_security security, bool inside, bool cheap);
+/* Returns how this side wants the messages of a connection to travel. loopback: both ends are
+ * loopback addresses; encryption_is_cheap: the result of security_is_cheap for the peer's host. */
+struct tcp_wish security_wish(enum link_security security, bool loopback, bool encryption_is_cheap);
 
-/* true: Gloo may be used. Gloo does not check who its peers are, and sends in clear. inside: Gloo
+/* true: Gloo may be used. Gloo does not check who its peers are, and sends in clear. loopback: Gloo
  * uses a loopback address. */
-bool security_allows_gloo(enum link_security security, bool inside);
+bool security_allows_gloo(enum link_security security, bool loopback);
 
 /* true: NCCL may be used. NCCL sends in clear between hosts. */
 bool security_allows_nccl(enum link_security security, uint32_t host_count);
 /* true: the operator must be told that NCCL sends in clear, because --data-security is auto.
- * inside: the workers use a loopback address. */
-bool security_tells_of_nccl(enum link_security security, uint32_t host_count, bool inside);
+ * loopback: the workers use a loopback address. */
+bool security_tells_of_nccl(enum link_security security, uint32_t host_count, bool loopback);
 
 #endif

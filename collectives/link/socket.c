@@ -132,7 +132,7 @@ int socket_fault(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &fault, &length) ? errno : fault;
 }
 
-static bool is_loopback(const union address *address)
+static bool socket_address_is_loopback(const union address *address)
 {
     if (address->any.sa_family == AF_INET)
         return ntohl(address->four.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
@@ -147,7 +147,7 @@ bool socket_is_loopback(const char *host)
     if (endpoint_parse(host, 0, &endpoint))
         return false;
     (void)socket_address_of(&endpoint, &address);
-    return is_loopback(&address);
+    return socket_address_is_loopback(&address);
 }
 
 /* true: both ends of the connection are loopback addresses, so no byte leaves this machine. A
@@ -158,7 +158,7 @@ bool socket_stays_inside(int fd)
     socklen_t length = sizeof(ours), their_length = sizeof(theirs);
 
     return !getsockname(fd, &ours.any, &length) && !getpeername(fd, &theirs.any, &their_length) &&
-           is_loopback(&ours) && is_loopback(&theirs);
+           socket_address_is_loopback(&ours) && socket_address_is_loopback(&theirs);
 }
 
 /* Writes an address with its port, "10.0.0.7:4002"; an address of an unknown kind becomes "an

@@ -33,6 +33,7 @@ void socket_text(int fd, char ret_ours[SOCKET_TEXT_MAX], char ret_theirs[SOCKET_
 int socket_fault(int fd); /* how a connect ended: 0, or an errno */
 
 /* the reason in an error when no descriptor is free to connect a peer */
-#define SOCKET_STARVES "no descriptor is left for the connection; raise the limit (ulimit -n)"
+#define SOCKET_STARVES \
+    "no descriptor is left for the connection; raise the limit of open files (ulimit -n)"
 
 #endif

@@ -27,8 +27,8 @@
 
 #define ACCEPTED_AT_ONCE 64
 
-/* When no descriptor is free, the link accepts and dials nothing for REST_US, and then tries again.
- * After STARVED_US without a free descriptor the link gives up. */
+/* A link is starved while no file descriptor is free: it accepts and dials nothing for REST_US, and
+ * then tries again. After STARVED_US without a free descriptor the link gives up. */
 #define REST_US    (50 * TIME_MS)
 #define STARVED_US TIME_S
 
@@ -36,7 +36,7 @@
 #define DIALS_MAX 8
 
 #define UNPROVED                                                                         \
-    "the answer at the address of this rank does not prove that the rank has given it; " \
+    "the answer at the address of this rank has no proof that it comes from this rank; " \
     "look for a device that changes what these hosts send"
 
 /* The kernel can probe a connection without traffic, and end it when the peer's host does not
@@ -127,9 +127,10 @@ static struct tcp_wish wish_for(const struct tcp_link *link, int fd)
                          speed_affords(link->speed, fd));
 }
 
-/* Ends the handshake: prepares the connection for messages, sealed ones if the two sides have
- * agreed so. Each side seals with its own key and opens with the other's. The keys are not needed
- * any more, so they are wiped. */
+/* Ends the handshake: prepares the connection for messages, which are encrypted or authenticated if
+ * the two sides have agreed so. Each side has a key for what it sends, and decrypts or verifies
+ * what the peer sends with the key of the peer. The keys are not needed any more, so they are
+ * wiped. */
 static void peer_begin(const struct tcp_link *link, struct tcp_peer *peer)
 {
     bool dials = we_dial(link, peer);
@@ -281,8 +282,9 @@ static bool stranger_give_way(struct tcp_link *link)
     return guest != NULL;
 }
 
-/* Called when no descriptor is free to accept or dial a connection: for REST_US the link does
- * neither. HVD_E_LIMIT: no descriptor has been free for STARVED_US. */
+/* Called when the link is starved of file descriptors, so that it can neither accept nor dial a
+ * connection: for REST_US the link tries neither. HVD_E_LIMIT: no descriptor has been free for
+ * STARVED_US. */
 static int link_rest(struct tcp_link *link)
 {
     int64_t now_us = clock_now_us();
@@ -351,10 +353,11 @@ int tcp_link_connect(struct link *base, uint32_t rank, const uint8_t *bytes, siz
     if (atomic_load(&link->cancelled))
         return HVD_E_REVOKED;
     if (tcp_address_read(bytes, length, &peer->told))
-        return err_set(err, HVD_E_PROTO,
-                       "rank %u has sent an address of an unknown kind; all workers must use one "
-                       "release of libhvd",
-                       rank);
+        return err_set(
+            err, HVD_E_PROTO,
+            "rank %u has sent an address of an unknown kind; all workers must use the same "
+            "release of libhvd",
+            rank);
     if (we_dial(link, peer))
         peer_dial(link, peer);
     return 0;
@@ -372,10 +375,18 @@ static void poll_add(struct tcp_link *link, nfds_t *count, int fd, short events,
     link->polled[(*count)++] = (struct pollfd){ .fd = fd, .events = events };
 }
 
-/* Fills link->polled with the descriptors and the events that the handshakes wait for, and returns
- * their number. The first entry is the eventfd that a cancel writes to. */
-static nfds_t poll_prepare(struct tcp_link *link, int64_t now_us)
+static bool is_ready(const struct tcp_link *link, size_t at)
 {
+    return at && link->polled[at].revents;
+}
+
+/* Waits for the events that the handshakes need: until deadline_us, or earlier: until the link may
+ * accept and dial again (rests_until_us), or until a stranger has had its STRANGER_US. The first
+ * entry of link->polled is the eventfd that a cancel writes to. Returns as poll does. */
+static int poll_wait(struct tcp_link *link, int64_t now_us, int64_t deadline_us)
+{
+    bool rests = now_us < link->rests_until_us;
+    int64_t until_us = deadline_us, wait_ms;
     nfds_t count = 0;
     size_t first;
 
@@ -393,33 +404,14 @@ static nfds_t poll_prepare(struct tcp_link *link, int64_t now_us)
         struct tcp_stranger *stranger = &link->strangers[i];
 
         poll_add(link, &count, stranger->fd, POLLIN, &stranger->polled);
-    }
-    poll_add(link, &count, now_us < link->rests_until_us ? -1 : link->listener, POLLIN,
-             &link->listener_polled);
-    return count;
-}
-
-static bool is_ready(const struct tcp_link *link, size_t at)
-{
-    return at && link->polled[at].revents;
-}
-
-/* Returns the timeout for poll: until deadline_us, or earlier: until the link may accept and dial
- * again (rests_until_us), or until a stranger has had its STRANGER_US. */
-static int poll_ms(struct tcp_link *link, int64_t now_us, int64_t deadline_us)
-{
-    int64_t until_us = deadline_us, wait_ms;
-
-    if (now_us < link->rests_until_us && link->rests_until_us < until_us)
-        until_us = link->rests_until_us;
-    for (size_t i = 0; i < TCP_STRANGERS_MAX; i++) {
-        const struct tcp_stranger *stranger = &link->strangers[i];
-
         if (stranger->fd >= 0 && stranger->since_us + STRANGER_US < until_us)
             until_us = stranger->since_us + STRANGER_US;
     }
+    poll_add(link, &count, rests ? -1 : link->listener, POLLIN, &link->listener_polled);
+    if (rests && link->rests_until_us < until_us)
+        until_us = link->rests_until_us;
     wait_ms = until_us > now_us ? (until_us - now_us + TIME_MS - 1) / TIME_MS : 0;
-    return wait_ms < INT_MAX ? (int)wait_ms : INT_MAX;
+    return poll(link->polled, count, wait_ms < INT_MAX ? (int)wait_ms : INT_MAX);
 }
 
 /* Finds a peer that is not connected: first a peer that is gone, else one that is still connecting.
@@ -498,7 +490,7 @@ int tcp_link_connected(struct link *base, int64_t deadline_us, uint32_t *ret_ran
                            missing->rank);
         late = now_us >= deadline_us;
         drop_strangers(link, now_us - STRANGER_US);
-        if (poll(link->polled, poll_prepare(link, now_us), poll_ms(link, now_us, deadline_us)) <= 0)
+        if (poll_wait(link, now_us, deadline_us) <= 0)
             continue;
         for (size_t i = 0; i < link->peer_count; i++) {
             if (!is_ready(link, link->peers[i].polled))

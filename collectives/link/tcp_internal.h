@@ -29,8 +29,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define TCP_STRANGERS_MAX  64
-#define TCP_STRANGERS_EACH 32 /* the most of these from one source (base/door.h) */
+#define TCP_STRANGERS_MAX 64
+/* the most strangers from one source, that is, from one network (base/door.h) */
+#define TCP_STRANGERS_EACH 32
 
 enum tcp_state { TCP_NEW, TCP_DIALS, TCP_CALLS, TCP_ASKS, TCP_ANSWERS, TCP_READY, TCP_GONE };
 
@@ -84,13 +85,13 @@ struct tcp_link {
     struct tcp_peer *peers;
     size_t peer_count;
     struct tcp_stranger strangers[TCP_STRANGERS_MAX];
-    struct door door;       /* decides which stranger is closed when a new one needs a place */
+    struct door door;       /* decides which stranger is closed when a new stranger needs a place */
     int listener;           /* -1: closed, because all peers are connected */
     struct pollfd *polled;  /* the eventfd `wake`, then all descriptors that are polled */
     size_t listener_polled; /* index of the listener in polled; 0: not polled */
     /* until this time the link accepts and dials nothing, because no descriptor was free */
     int64_t rests_until_us;
-    /* since this time there is no free descriptor; 0: a descriptor is free */
+    /* since this time no file descriptor is free; 0: a descriptor is free */
     int64_t starves_since_us;
     int wake; /* an eventfd that cancel writes to */
     atomic_bool cancelled;

@@ -20,8 +20,11 @@ static int fail_listen(const char *host, struct hvd_err *err)
     if (errno == EMFILE || errno == ENFILE)
         return err_set(
             err, HVD_E_LIMIT,
-            "no descriptor is left for the links between workers; raise the limit (ulimit -n)");
-    return err_set(err, HVD_E_IO, "cannot listen on %s: %s; it must be an address of this machine",
+            "no descriptor is left for the links between workers; raise the limit of open files "
+            "(ulimit -n)");
+    return err_set(err, HVD_E_IO,
+                   "this worker cannot listen on %s: %s; choose an address of this machine with "
+                   "--network-interface",
                    host, strerror(errno));
 }
 
@@ -170,7 +173,8 @@ int tcp_link_create(const struct endpoint *here, struct tcp_speed *speed,
     int rc = 0;
 
     if (!link)
-        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the links between workers; free memory on this host");
     link->base.ops = &operations;
     link->rank = spec->rank;
     link->round = spec->round;
@@ -188,7 +192,9 @@ int tcp_link_create(const struct endpoint *here, struct tcp_speed *speed,
     link->polled =
         mem_zalloc_array(2 + spec->peer_count + TCP_STRANGERS_MAX, sizeof(*link->polled));
     if (!link->peers || !link->polled)
-        rc = err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+        rc = err_set(
+            err, HVD_E_NOMEM,
+            "no memory for the peers of the links between workers; free memory on this host");
 
     for (size_t i = 0; i < spec->peer_count && !rc; i++) {
         struct tcp_peer *peer = &link->peers[link->peer_count++];
@@ -206,7 +212,8 @@ int tcp_link_create(const struct endpoint *here, struct tcp_speed *speed,
     if (!rc && (link->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         rc = err_set(
             err, HVD_E_LIMIT,
-            "no descriptor is left for the links between workers; raise the limit (ulimit -n)");
+            "no descriptor is left for the links between workers; raise the limit of open files "
+            "(ulimit -n)");
     if (!rc && (link->listener = socket_listen(&link->here.at)) < 0)
         rc = fail_listen("the address of the links", err);
     if (rc)

@@ -1,6 +1,7 @@
 /*
- * tcp_sealed.c: seals the messages that a peer is sent, and opens the records that it sends. Called
- * by tcp_stream.c for a peer whose handshake has agreed on records.
+ * tcp_sealed.c: sends messages to a peer in sealed (encrypted or authenticated) records, and opens
+ * (decrypts or verifies) the records that the peer sends. Called by tcp_stream.c for a peer whose
+ * handshake has agreed on records.
  *
  * Invariant: a byte reaches the inbox only after its record was opened, that is, proved to be the
  * peer's next record. A record that was changed, repeated, moved or added does not open, nor does
@@ -15,22 +16,22 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define LIFE_US TIME_S
+#define KEEPALIVE_US TIME_S
 
 /* After this many records to or from one peer the other peers get their turn. */
 #define RECORDS_AT_ONCE 4
 
-/* One read takes at least so many bytes, so it takes many small records at once. A larger read ends
- * behind the head of the next record. */
+/* The buffer of one read has at least this many bytes, so one read takes many small records. A
+ * larger read ends behind the head of the next record. */
 #define READ_LEAST ((size_t)8 * 1024)
 
 /* An attacker may cut bytes out of a record; then the peer waits for the missing bytes, and takes
  * the bytes of the next records for them. So many records without data fill the gap even of the
  * longest record: the peer then has a whole record, whose proof is wrong, and notices the loss. */
-#define LIFE_FILLS (RECORD_MAX / RECORD_HEAD_BYTES + 2)
+#define KEEPALIVE_FILLS (RECORD_MAX / RECORD_HEAD_BYTES + 2)
 
 struct tcp_sealed {
-    struct record_stream *seals, *opens;
+    struct record_stream *seals, *opens; /* for the records of this side, and of the peer */
     /* the record that is being written: its length, and how much is written */
     size_t out_end, out_at;
 
@@ -39,12 +40,12 @@ struct tcp_sealed {
     bool head_open, data_open;
     size_t taken; /* how many bytes of the opened data the inbox has got */
     bool forged;
-    bool sent;       /* true: a record with data was sealed */
-    bool wrote;      /* true: a record with data was sealed since sealed_show_life was last
-                      * called */
-    int64_t life_us; /* when sealed_show_life last saw or wrote a record; 0: never */
-    unsigned lives;  /* how many records without data sealed_show_life has written since the last
-                      * one with data */
+    bool sent;        /* true: a record with data was sealed */
+    bool wrote;       /* true: a record with data was sealed since sealed_keep_alive was last
+                       * called */
+    int64_t alive_us; /* when sealed_keep_alive last saw or wrote a record; 0: never */
+    /* how many times sealed_keep_alive has written since the last record with data */
+    unsigned keepalives;
     struct sealed_forgery forgery;
 
     uint8_t out[RECORD_MAX];
@@ -61,10 +62,10 @@ int sealed_create(int fd, const uint8_t ours[SEAL_KEY_BYTES], const uint8_t thei
     if (!sealed)
         return HVD_E_NOMEM;
     socket_text(fd, sealed->forgery.ours, sealed->forgery.theirs);
-    /* true: the stream seals; false: it opens */
-    rc = record_stream_create(ours, mode, true, RECORD_REKEY, &sealed->seals);
+    rc = record_stream_create(ours, mode, true /* this side sends */, RECORD_REKEY, &sealed->seals);
     if (!rc)
-        rc = record_stream_create(theirs, mode, false, RECORD_REKEY, &sealed->opens);
+        rc = record_stream_create(theirs, mode, false /* the peer sends */, RECORD_REKEY,
+                                  &sealed->opens);
     if (rc)
         sealed_free(sealed);
     else
@@ -170,27 +171,29 @@ int sealed_write(struct tcp_peer *peer)
     return 0;
 }
 
-/* Writes a record without data when nothing was written for LIFE_US (tcp_sealed.h). Returns at once
- * if bytes wait to be written: these show life by themselves. */
-int sealed_show_life(struct tcp_peer *peer, int64_t now_us)
+/* Writes a record without data (a keepalive) when nothing was written for KEEPALIVE_US
+ * (tcp_sealed.h). Returns at once if bytes wait to be written, because they make a keepalive
+ * needless. */
+int sealed_keep_alive(struct tcp_peer *peer, int64_t now_us)
 {
     struct tcp_sealed *sealed = peer->sealed;
     size_t records = 1;
     int rc = 0;
 
-    if (sealed->wrote || !sealed->life_us) {
+    if (sealed->wrote || !sealed->alive_us) {
         sealed->wrote = false;
-        sealed->lives = 0;
-        sealed->life_us = now_us;
+        sealed->keepalives = 0;
+        sealed->alive_us = now_us;
     }
-    if (now_us - sealed->life_us < LIFE_US || sealed_writes(sealed) || !list_empty(&peer->sends))
+    if (now_us - sealed->alive_us < KEEPALIVE_US || sealed_writes(sealed) ||
+        !list_empty(&peer->sends))
         return 0;
-    sealed->life_us = now_us;
-    sealed->lives++;
-    /* After 2, 4, 8, ... seconds without data, LIFE_FILLS records (see above). Not each time,
-     * because a slow peer must open all these records. */
-    if (sealed->sent && sealed->lives > 1 && !(sealed->lives & (sealed->lives - 1)))
-        records = LIFE_FILLS;
+    sealed->alive_us = now_us;
+    sealed->keepalives++;
+    /* After 2, 4, 8, ... seconds without data, KEEPALIVE_FILLS records are written (their number is
+     * explained above). A slow peer must open all of them, so most keepalives are one record. */
+    if (sealed->sent && sealed->keepalives > 1 && !(sealed->keepalives & (sealed->keepalives - 1)))
+        records = KEEPALIVE_FILLS;
     for (size_t i = 0; i < records && !rc && !sealed_writes(sealed); i++) {
         if (seal_next(peer))
             return HVD_E_LOST;

@@ -22,11 +22,12 @@ bool sealed_writes(const struct tcp_sealed *sealed);
 /* Seals and writes the peer's sends, a few records in one call. A send is done when the record with
  * its last byte is written. 0; HVD_E_LOST: no byte can be written any more. */
 int sealed_write(struct tcp_peer *peer) MUST_CHECK;
-/* A waiting thread calls it again and again. When nothing was written for a second, it writes a
- * record without data: if an earlier record was lost, this one does not open on the peer. If only a
- * part of a record was lost, the peer waits for the missing bytes; so after 2, 4, 8, ... seconds it
- * writes as many records as fill the longest record. 0; HVD_E_LOST. */
-int sealed_show_life(struct tcp_peer *peer, int64_t now_us) MUST_CHECK;
+/* A waiting thread calls this function again and again. When nothing was written for a second, the
+ * function writes a record without data (a keepalive): if an earlier record was lost, the keepalive
+ * does not open on the peer. If only a part of a record was lost, the peer waits for the missing
+ * bytes; so after 2, 4, 8, ... seconds the function writes as many keepalives as fill the longest
+ * record. 0; HVD_E_LOST. */
+int sealed_keep_alive(struct tcp_peer *peer, int64_t now_us) MUST_CHECK;
 
 /* Reads some records. 0; HVD_E_LOST: the connection ended; HVD_E_PROTO: a record is not the peer's
  * next one (sealed_forgery_of), or a message in it is too long for its receive; HVD_E_NOMEM. */

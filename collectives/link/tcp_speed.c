@@ -20,7 +20,7 @@
 
 #define HOSTS   64
 #define TRIES   5
-#define RECORDS 16 /* so many records of RECORD_DATA_BYTES bytes are 1 MiB */
+#define RECORDS 16 /* this many records of RECORD_DATA_BYTES bytes are 1 MiB */
 
 /* A connection that has carried fewer bytes is not noted: the kernel's buffers may hold them all.
  */
@@ -81,8 +81,9 @@ static bool ip_of(int fd, uint8_t ret_ip[16])
     return true;
 }
 
-/* Seals and opens 1 MiB in this mode, TRIES times. Returns the shortest time in microseconds; -1:
- * no memory, or a seal failed. */
+/* Measures how long 1 MiB takes in this mode, TRIES times: the sender encrypts or authenticates it
+ * (record_seal), and the receiver decrypts or verifies it (record_open_*). Returns the shortest
+ * time in microseconds; -1: no memory, or OpenSSL has failed. */
 static int64_t measure(enum seal_mode mode)
 {
     const uint8_t key[SEAL_KEY_BYTES] = "only to measure";
@@ -92,10 +93,10 @@ static int64_t measure(enum seal_mode mode)
     int rc = record ? 0 : HVD_E_NOMEM;
 
     if (!rc)
-        /* true: the stream seals; false: it opens */
-        rc = record_stream_create(key, mode, true, RECORD_REKEY, &seals);
+        rc = record_stream_create(key, mode, true /* the sender's stream */, RECORD_REKEY, &seals);
     if (!rc)
-        rc = record_stream_create(key, mode, false, RECORD_REKEY, &opens);
+        rc = record_stream_create(key, mode, false /* the receiver's stream */, RECORD_REKEY,
+                                  &opens);
     for (int i = 0; i < TRIES && !rc; i++) {
         int64_t began_us = clock_now_us(), took_us;
         size_t length;

@@ -221,9 +221,10 @@ void tcp_link_drop(struct link *base, struct link_request *dropped)
     mem_free(request);
 }
 
-/* Waits for a request, and frees it. While it waits, it moves the bytes of all peers. First it
- * reads, because bytes that have come already need no poll. When poll has found nothing for
- * LOOK_MS, it also asks the kernel whether the peers' hosts are dead. */
+/* Waits for a request, and frees the request. During the wait the function moves the bytes of all
+ * peers. It reads before the first poll, because bytes that have arrived need no poll. When poll
+ * has found nothing for LOOK_MS, the function also asks the kernel whether the peers' hosts are
+ * dead. */
 int tcp_link_wait(struct link *base, struct link_request *awaited)
 {
     struct tcp_link *link = tcp_of(base);
@@ -265,7 +266,7 @@ int tcp_link_wait(struct link *base, struct link_request *awaited)
                 lose_peer(peer);
             /* in each pass, also when the events of other peers keep this thread busy */
             if (peer->state == TCP_READY && peer->sealed && !peer->mute &&
-                sealed_show_life(peer, clock_now_us()))
+                sealed_keep_alive(peer, clock_now_us()))
                 peer->mute = true;
             if (ready > 0 && events & (POLLOUT | POLLERR | POLLHUP) && asked & POLLOUT)
                 write_sends(peer);
@@ -300,12 +301,13 @@ bool tcp_link_why(struct link *base, uint32_t rank, char *ret_text, size_t size)
                        link->rank, rank, why);
     if (!forgery)
         return why != NULL;
-    (void)snprintf(ret_text, size,
-                   "the link of rank %" PRIu32 " (%s) and rank %" PRIu32
-                   " (%s) carried bytes that rank %" PRIu32
-                   " has not sent, or not at this place (after %" PRIu64
-                   " good frames): they were changed, lost, repeated or added on the way; look for "
-                   "a device that changes what these hosts send",
-                   link->rank, forgery->ours, rank, forgery->theirs, rank, forgery->record);
+    (void)snprintf(
+        ret_text, size,
+        "the link of rank %" PRIu32 " (%s) and rank %" PRIu32
+        " (%s) carried bytes that rank %" PRIu32
+        " has not sent, or not in this order (after %" PRIu64
+        " good frames): bytes were changed, lost, repeated or added on the way; look for "
+        "a device that changes what these hosts send",
+        link->rank, forgery->ours, rank, forgery->theirs, rank, forgery->record);
     return true;
 }

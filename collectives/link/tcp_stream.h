@@ -16,7 +16,9 @@ struct tcp_request {
     struct list place; /* entry in peer->sends; in no list once the send is done */
     uint8_t head[TCP_HEAD_BYTES];
     const uint8_t *bytes;
-    size_t length, written; /* length: without the head; written: with the head */
+    /* length: bytes of the message without its head; written: bytes that were written, the head
+     * included */
+    size_t length, written;
     int code;
 };
 

@@ -15,7 +15,7 @@ void wire_put(uint8_t *at, uint64_t value, size_t bytes)
         at[i] = (uint8_t)(value >> (8 * i));
 }
 
-/* Reads a number of so many bytes, the lowest byte first. */
+/* Reads an unsigned number of `bytes` bytes, the lowest byte first. */
 uint64_t wire_get(const uint8_t *at, size_t bytes)
 {
     uint64_t value = 0;

@@ -25,8 +25,8 @@
  * connection is closed for that reason dials again. */
 #define PARKED_SHARE 4
 
-/* After so many tries without a free descriptor, which take more than a second, a peer is given
- * up. */
+/* A peer is given up after this many tries that found no free descriptor; they take more than a
+ * second. */
 #define STARVED_TRIES 10
 
 #define OTHER_ROUND                                                                             \
@@ -34,9 +34,10 @@
     "groups "                                                                                   \
     "on all ranks, and give all workers the same HVD_ variables"
 
-#define NO_MEMBER                                                                          \
-    "its address answers, but not as a member of the round; use one release of libhvd on " \
-    "all workers, and look for a device between the two hosts that changes what they send"
+#define NO_MEMBER                                                                                  \
+    "the address of this rank answers, but not as a member of the round; use the same release of " \
+    "libhvd on all workers, and look for a device between the two hosts that changes what they "   \
+    "send"
 
 /* ---- the side that dials ---- */
 
@@ -58,7 +59,7 @@ static void conn_dial_later(struct meet_conn *conn, int64_t now_us)
 static void conn_dial_failed(struct meet_conn *conn, int fault, int64_t now_us)
 {
     if (fault == ECONNREFUSED)
-        meet_round_missed(conn, HVD_E_LOST, "the worker no longer listens");
+        meet_round_missed(conn, HVD_E_LOST, "this rank no longer listens, so it has ended");
     else if ((fault == EMFILE || fault == ENFILE) && conn->tries >= STARVED_TRIES)
         meet_round_missed(conn, HVD_E_LIMIT, SOCKET_STARVES);
     else
@@ -107,14 +108,34 @@ void handshake_challenge(struct meet_conn *conn)
     meet_conn_say(conn, &challenge);
 }
 
-/* How many connections may be parked: most descriptors are left to the user's program. */
-static size_t parked_most(void)
+static bool hello_is_of_group(const struct meet_frame *hello)
 {
-    struct rlimit files;
+    return hello->round & MEET_OF_GROUP;
+}
 
-    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur / PARKED_SHARE >= LIMIT_MEET_PARKED)
-        return LIMIT_MEET_PARKED;
-    return files.rlim_cur / PARKED_SHARE;
+/* true: the HELLO means this round, or this group. In a round there are many groups, which only the
+ * rosters tell apart; but in a round of all members another roster is a mismatch. */
+static bool hello_means(const struct meet_frame *hello, const struct meet_round *round)
+{
+    return hello->round == round->spec.round && !round->left &&
+           (!hello_is_of_group(hello) || hello->roster == round->spec.roster);
+}
+
+/* true: this process may still join what the HELLO means: a later round, or a group of a round that
+ * this process has not left. */
+static bool hello_is_early(const struct meet *meet, const struct meet_frame *hello)
+{
+    uint64_t number = hello->round & ~MEET_OF_GROUP;
+
+    if (number > meet->newest)
+        return true;
+    LIST_EACH (it, &meet->rounds) {
+        const struct meet_round *one = CONTAINER_OF(it, struct meet_round, place);
+
+        if (hello_is_of_group(hello) && one->spec.round == number && !one->left)
+            return true;
+    }
+    return false;
 }
 
 /* Decides about a connection that has proved that it has the contact: its peer is met, stays parked
@@ -126,23 +147,28 @@ static void judge_parked(struct meet_conn *conn)
     struct meet *meet = conn->meet;
     struct meet_round *round = NULL;
     struct round_peer *peer = NULL;
+    rlim_t most = LIMIT_MEET_PARKED;
+    struct rlimit files;
 
     /* find the round, and the peer in the round, that the other side means */
     LIST_EACH (it, &meet->rounds) {
         struct meet_round *one = CONTAINER_OF(it, struct meet_round, place);
 
-        if (!round && one->spec.round == hello->round && !one->left)
+        if (!round && hello_means(hello, one))
             round = one;
     }
     /* this process has not joined that round yet: the peer waits, unless too many peers wait
      * already */
-    if (!round && hello->round > meet->newest) {
-        if (meet->parked_count > parked_most())
+    if (!round && hello_is_early(meet, hello)) {
+        /* most descriptors are left to the user's program */
+        if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur / PARKED_SHARE < most)
+            most = files.rlim_cur / PARKED_SHARE;
+        if (meet->parked_count > most)
             meet_conn_free(conn);
         return;
     }
     if (!round) {
-        conn_refuse(conn, HVD_E_NOTFOUND, "this worker has left the round already");
+        conn_refuse(conn, HVD_E_NOTFOUND, "the other worker has left this round already");
         return;
     }
     for (size_t i = 0; i < round->spec.peer_count && !peer; i++) {
@@ -175,7 +201,7 @@ void handshake_begin(struct meet_round *round, int64_t now_us)
     struct meet *meet = round->meet;
     struct meet_conn *parked;
 
-    if (round->spec.round > meet->newest)
+    if (!(round->spec.round & MEET_OF_GROUP) && round->spec.round > meet->newest)
         meet->newest = round->spec.round;
     for (size_t i = 0; i < round->spec.peer_count; i++) {
         struct round_peer *peer = &round->peers[i];
@@ -185,8 +211,9 @@ void handshake_begin(struct meet_round *round, int64_t now_us)
         /* -1: no socket yet; conn_dial makes it */
         peer->conn = meet_conn_create(meet, CONN_WAITS, -1);
         if (!peer->conn) {
-            round->spec.ops->missed(round->spec.arg, i, HVD_E_NOMEM,
-                                    "out of memory; free memory on this host");
+            round->spec.ops->missed(
+                round->spec.arg, i, HVD_E_NOMEM,
+                "no memory for a connection to this rank; free memory on this host");
             continue;
         }
         peer->conn->round = round;
@@ -199,7 +226,8 @@ void handshake_begin(struct meet_round *round, int64_t now_us)
         LIST_EACH (it, &meet->conns) {
             struct meet_conn *conn = CONTAINER_OF(it, struct meet_conn, place);
 
-            if (conn->state == CONN_PARKED && conn->hello.round <= meet->newest) {
+            if (conn->state == CONN_PARKED &&
+                (hello_means(&conn->hello, round) || !hello_is_early(meet, &conn->hello))) {
                 parked = conn;
                 break;
             }
@@ -243,8 +271,8 @@ static void conn_say_hello(struct meet_conn *conn, const uint8_t *challenge, int
  * must not read on. */
 static bool hear_frame(struct meet_conn *conn, const struct meet_frame *frame, int64_t now_us)
 {
-    /* Without a frame, `kind` is HELLO: in each state below a HELLO is either an error, as a broken
-     * protocol is, or `frame` is checked first. */
+    /* frame NULL: the bytes of the peer are no frame. They are then treated as a HELLO, because a
+     * HELLO is an error in all states below except CONN_STRANGER, which checks `frame` first. */
     enum meet_kind kind = frame ? frame->kind : MEET_HELLO;
 
     switch (conn->state) {

@@ -125,8 +125,8 @@ static void meet_make_room(struct meet *meet, uint64_t source, int64_t now_us)
         return;
     /* The text is the same for the same source, so that one line is logged. */
     snprintf(text, sizeof(text),
-             "strangers crowd the port at which this worker meets others (%s:%u), most from %s; "
-             "members are met beside them",
+             "unknown connections crowd the port at which this worker meets other workers (%s:%u), "
+             "most from %s; members of the job are still met",
              meet->contact.host, meet->contact.port, source_show(report.source, shown));
     crowded(meet->crowded_arg, text);
 }
@@ -254,7 +254,8 @@ int meet_open(const char *host, struct meet **ret_meet, struct hvd_err *err)
     int rc = 0;
 
     if (!meet)
-        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the port at which workers meet; free memory on this host");
     meet->listener = -1;
     meet->wake = -1;
     list_init(&meet->conns);
@@ -271,15 +272,17 @@ int meet_open(const char *host, struct meet **ret_meet, struct hvd_err *err)
             err_set(err, HVD_E_IO,
                     "the kernel gives no random bytes; allow the call getrandom in this container");
     else if ((meet->listener = socket_listen(&endpoint)) < 0)
-        rc =
-            err_set(err, HVD_E_IO, "cannot listen on %s: %s; it must be an address of this machine",
-                    host, strerror(errno));
+        rc = err_set(err, HVD_E_IO,
+                     "this worker cannot listen on %s: %s; choose an address of this machine with "
+                     "--network-interface",
+                     host, strerror(errno));
     else if ((meet->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         rc = err_set(err, HVD_E_LIMIT,
                      "no descriptor is left for the connections between workers; raise the limit "
-                     "(ulimit -n)");
+                     "of open files (ulimit -n)");
     else if (VEC_RESERVE(&meet->polled, 2, LIMIT_WORKERS))
-        rc = err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+        rc = err_set(err, HVD_E_NOMEM,
+                     "no memory for the port at which workers meet; free memory on this host");
     if (!rc) {
         memcpy(meet->contact.host, host, length + 1);
         meet->contact.port = endpoint.port;

@@ -26,6 +26,10 @@ void meet_watch_crowd(struct meet *meet, meet_crowd_fn *crowded, void *arg);
 void meet_close(struct meet *meet); /* allowed after `gone` of the last round */
 const char *meet_contact(const struct meet *meet);
 
+/* A round with this bit is that of a group which its members alone have opened in the round
+ * without the bit. Several groups of a round are told apart by meet_spec.roster. */
+#define MEET_OF_GROUP (UINT64_C(1) << 63)
+
 struct meet_peer {
     uint32_t rank;
     uint64_t incarnation;

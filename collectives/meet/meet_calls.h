@@ -11,7 +11,7 @@ struct meet_conn;
 struct round_peer;
 struct proof_keys;
 
-/* In connection.c. Makes a connection over `fd`. NULL: memory is out, and `fd` is closed. */
+/* In connection.c. Makes a connection over `fd`. NULL: no memory is left, and `fd` is closed. */
 struct meet_conn *meet_conn_create(struct meet *meet, enum meet_conn_state state, int fd);
 void meet_conn_free(struct meet_conn *conn);
 void meet_conn_hang_up(struct meet_conn *conn); /* closes the socket; the struct stays */
@@ -26,7 +26,6 @@ int meet_conn_read(struct meet_conn *conn);
 int meet_conn_next(struct meet_conn *conn, struct meet_frame *ret_frame);
 
 /* In round.c. */
-void meet_round_free(struct meet_round *round);
 void meet_round_met(struct meet_round *round, struct round_peer *peer, struct meet_conn *conn,
                     const struct meet_frame *frame);
 /* meet_round_missed, meet_round_parted and meet_round_forged free the connection. */

@@ -97,7 +97,7 @@ struct meet {
     size_t conn_count, parked_count;
     struct door door;       /* the connected strangers */
     int64_t rests_until_us; /* the listener is not polled until this time; 0: it is polled */
-    /* since this time there is no free descriptor; 0: a descriptor is free */
+    /* since this time no file descriptor is free; 0: a descriptor is free */
     int64_t starves_since_us;
     uint64_t newest; /* the highest round that this process has ever joined */
 

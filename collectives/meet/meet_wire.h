@@ -49,12 +49,12 @@ struct meet_frame {
 };
 #define MEET_NOBODY UINT32_MAX
 
-/* Appends the bytes of the frame to `buf`. HVD_E_NOMEM: memory is out; HVD_E_LIMIT: the frame's
+/* Appends the bytes of the frame to `buf`. HVD_E_NOMEM: no memory is left; HVD_E_LIMIT: the frame's
  * address is too long. */
 int meet_frame_append(const struct meet_frame *frame, struct buf *buf) MUST_CHECK;
 
 /* Makes the proof for a frame. `number`: how many frames were proved with `key` before.
- * HVD_E_NOMEM: memory is out; HVD_E_LIMIT: the frame's address is too long. */
+ * HVD_E_NOMEM: no memory is left; HVD_E_LIMIT: the frame's address is too long. */
 int meet_frame_prove(const struct meet_frame *frame, const uint8_t key[SEAL_KEY_BYTES],
                      uint64_t number, uint8_t ret_proof[SEAL_PROOF_BYTES]) MUST_CHECK;
 

@@ -15,11 +15,13 @@
 
 struct proof_keys {
     uint8_t ours[SEAL_KEY_BYTES], theirs[SEAL_KEY_BYTES];
-    uint64_t said, heard; /* number of frames that were proved with `ours`, with `theirs` */
+    /* said: number of frames that this side has sent with a proof by `ours`; heard: number of
+     * received frames whose proof by `theirs` was right */
+    uint64_t said, heard;
 };
 
 /* Make the keys from the secret of the round, or of the contact. `dials` is true: this side has
- * sent the HELLO. HVD_E_NOMEM: memory is out. */
+ * sent the HELLO. HVD_E_NOMEM: no memory is left. */
 int proof_of_round(const uint8_t secret[SEAL_KEY_BYTES], const struct meet_frame *hello,
                    const uint8_t challenge[SEAL_NONCE_BYTES], bool dials,
                    struct proof_keys *ret_keys) MUST_CHECK;
@@ -27,7 +29,7 @@ int proof_of_contact(const uint8_t secret[MEET_SECRET_BYTES], const struct meet_
                      const uint8_t challenge[SEAL_NONCE_BYTES], bool dials,
                      struct proof_keys *ret_keys) MUST_CHECK;
 
-/* Makes the proof for the next frame of this side. HVD_E_NOMEM: memory is out. */
+/* Makes the proof for the next frame of this side. HVD_E_NOMEM: no memory is left. */
 int proof_make(struct proof_keys *keys, const struct meet_frame *frame,
                uint8_t ret_proof[SEAL_PROOF_BYTES]) MUST_CHECK;
 

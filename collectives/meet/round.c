@@ -21,7 +21,7 @@ static void meet_wake(struct meet *meet)
     (void)eventfd_write(meet->wake, 1);
 }
 
-void meet_round_free(struct meet_round *round)
+static void meet_round_free(struct meet_round *round)
 {
     if (!round)
         return;
@@ -42,7 +42,8 @@ int meet_join(struct meet *meet, const struct meet_spec *spec, struct meet_round
         round->peers = mem_zalloc_array(spec->peer_count, sizeof(*round->peers));
     if (!round || !round->peers) {
         meet_round_free(round);
-        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the list of the peers of a round; free memory on this host");
     }
     list_init(&round->place);
     round->meet = meet;
@@ -63,8 +64,9 @@ int meet_join(struct meet *meet, const struct meet_spec *spec, struct meet_round
             (spec->rank + from->rank) % 2 ? spec->rank < from->rank : spec->rank > from->rank;
         rc = from->contact ? meet_contact_read(from->contact, &peer->contact, err)
                            : err_set(err, HVD_E_LOST,
-                                     "the worker has told no address for data; agent and library "
-                                     "must be of one release on its host");
+                                     "the worker has announced no address for data connections; "
+                                     "install the same release of the agent and of libhvd on the "
+                                     "host of this rank");
         if (rc)
             err_prefix(err, rc, "rank %u", from->rank);
     }

@@ -153,7 +153,8 @@ int calls_plan(struct calls *calls, const struct coll_call *call, uint32_t rank,
     calls->scaled = calls->op_made = false;
     calls->type = reduce_type(call->type)->nccl;
     calls->unit = 1;
-    if (calls->type == REDUCE_NOT_BY_NCCL) { /* numbers that are only moved: as bytes */
+    /* NCCL only moves these numbers, so they are passed to it as bytes */
+    if (calls->type == REDUCE_NOT_BY_NCCL) {
         calls->type = NCCL_UINT8;
         calls->unit = reduce_type_bytes(call->type);
     }

@@ -45,7 +45,7 @@ void calls_init(struct calls *calls);
 void calls_release(struct calls *calls);
 
 /* Plans the calls of the member `rank` of a group of this size; replaces the earlier plan. If
- * calls->count is 0 afterwards, there is nothing to do. HVD_E_NOMEM: memory is out. */
+ * calls->count is 0 afterwards, there is nothing to do. HVD_E_NOMEM: no memory is left. */
 int calls_plan(struct calls *calls, const struct coll_call *call, uint32_t rank,
                uint32_t size) MUST_CHECK;
 

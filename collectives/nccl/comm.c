@@ -30,7 +30,8 @@ int comm_begin(struct nccl_thread *thread, const struct comm_spec *spec, struct 
     struct comm *comm = mem_zalloc(sizeof(*comm));
 
     if (!comm)
-        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for a communicator of NCCL; free memory on this host");
     comm->thread = thread;
     comm->spec = *spec;
     list_init(&comm->dying);
@@ -77,7 +78,7 @@ enum comm_state comm_await(struct comm *comm, int64_t until_us)
     return comm_look(comm, NULL);
 }
 
-/* true: no call was revoked before its end (`cut`), so device memory holds computed results. */
+/* true: no call was revoked before its end (`cut`); calls may still run. */
 bool comm_is_whole(struct comm *comm)
 {
     bool whole;
@@ -122,7 +123,8 @@ static struct post *take_post(struct comm *comm, struct hvd_err *err)
         pthread_mutex_unlock(&thread->mutex);
         post = mem_zalloc(sizeof(*post));
         if (!post)
-            (void)err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+            (void)err_set(err, HVD_E_NOMEM,
+                          "no memory for a call of NCCL; free memory on this host");
         else if (cuda_judge(thread->cuda,
                             thread->cuda->event_create(&post->event, CUDA_EVENT_UNTIMED),
                             "an event for a collective", err)) {
@@ -155,7 +157,8 @@ static int run_post(struct comm *comm, struct post *post, const struct coll_call
     int rc = calls_plan(&post->calls, call, comm->spec.rank, comm->spec.size);
 
     if (rc)
-        return err_set(err, rc, "out of memory; free memory on this host");
+        return err_set(err, rc,
+                       "no memory for the plan of a call of NCCL; free memory on this host");
     if (!post->calls.count)
         return 0;
     rc = cuda_judge(cuda, cuda->event_record(post->event, after), "the data of a collective", err);
@@ -273,8 +276,8 @@ int comm_settle(struct comm *comm, struct hvd_err *err)
     pthread_mutex_unlock(&thread->mutex);
     if (settled)
         return 0;
-    return err_set(
-        err, HVD_E_TIMEOUT,
-        "%s: operations of NCCL that were cancelled have not ended in time, so the GPU may hang",
-        thread->options.device->name);
+    return err_set(err, HVD_E_TIMEOUT,
+                   "%s: operations of NCCL that were cancelled have not ended in time, so the GPU "
+                   "may hang; this worker must end",
+                   thread->options.device->name);
 }

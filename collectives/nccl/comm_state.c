@@ -227,26 +227,6 @@ static enum comm_activity advance_new(struct comm *comm)
     return judge_code(comm, OF_NCCL, code, "a new communicator");
 }
 
-/* Step from STARTING: asks whether NCCL has finished the communicator. */
-static enum comm_activity advance_starting(struct comm *comm)
-{
-    int code;
-
-    if (comm->failed)
-        return comm_die(comm);
-    code = ask_nccl(comm);
-    if (code == NCCL_IN_PROGRESS)
-        return COMM_WAITS;
-    if (code != NCCL_OK)
-        return judge_code(comm, OF_NCCL, code, "a new communicator");
-    if (!comm->failed) {
-        comm->phase = PHASE_RUNS;
-        comm->ran = true;
-        pthread_cond_broadcast(&comm->thread->changed);
-    }
-    return COMM_MOVED;
-}
-
 /* Called for a call that was issued to NCCL (`taken`): asks whether NCCL has launched it.
  * COMM_WAITS: not yet. Then the post is in flight, with its event behind the call in NCCL's stream.
  * */
@@ -271,8 +251,8 @@ static enum comm_activity finish_launch(struct comm *comm)
     nccl_call_end(thread);
     if (code || forgotten) {
         drop_post(comm, &comm->taken);
-        return code ? judge_code(comm, OF_DRIVER, code, "noting a collective")
-                    : judge_code(comm, OF_NCCL, forgotten, "forgetting a scale");
+        return code ? judge_code(comm, OF_DRIVER, code, "an event behind a collective")
+                    : judge_code(comm, OF_NCCL, forgotten, "freeing the scale of a collective");
     }
     comm->blind = false;
     comm->taken = NULL;
@@ -380,10 +360,11 @@ static enum comm_activity advance_ending(struct comm *comm)
     if (why.code) /* the driver no longer knows what runs on the device */
         watchdog_tell_stuck(thread, comm, "%s", why.text);
     else if (clock_now_us() - comm->failed_us >= thread->options.bound_us)
-        watchdog_tell_stuck(
-            thread, comm,
-            "operations of NCCL that were cancelled do not end within %s, so the GPU may hang",
-            time_format(thread->options.bound_us, bound));
+        watchdog_tell_stuck(thread, comm,
+                            "operations of NCCL that were cancelled do not end within %s, so the "
+                            "GPU may hang; check "
+                            "the GPU with nvidia-smi, or give a longer --gpu-timeout",
+                            time_format(thread->options.bound_us, bound));
     return COMM_WAITS;
 }
 
@@ -391,11 +372,26 @@ static enum comm_activity advance_ending(struct comm *comm)
  * thread in each iteration. A stuck communicator is left as it is. */
 enum comm_activity comm_state_advance(struct comm *comm)
 {
+    int code;
+
     if (comm->stuck)
         return COMM_IDLE;
     switch (comm->phase) {
     case PHASE_NEW: return advance_new(comm);
-    case PHASE_STARTING: return advance_starting(comm);
+    case PHASE_STARTING: /* has NCCL finished the communicator? */
+        if (comm->failed)
+            return comm_die(comm);
+        code = ask_nccl(comm);
+        if (code == NCCL_IN_PROGRESS)
+            return COMM_WAITS;
+        if (code != NCCL_OK)
+            return judge_code(comm, OF_NCCL, code, "a new communicator");
+        if (!comm->failed) {
+            comm->phase = PHASE_RUNS;
+            comm->ran = true;
+            pthread_cond_broadcast(&comm->thread->changed);
+        }
+        return COMM_MOVED;
     case PHASE_RUNS: return advance_running(comm);
     case PHASE_ENDS: return advance_ending(comm);
     case PHASE_ENDED: return may_die(comm) ? comm_die(comm) : COMM_IDLE;

@@ -136,14 +136,16 @@ static int init_parts(struct nccl_thread *thread, struct hvd_err *err)
         while (i > 0)
             pthread_cond_destroy(conds[--i]);
         mem_free(thread);
-        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the thread that calls NCCL; free memory on this host");
     }
     pthread_mutex_init(&thread->mutex, NULL);
 
     /* a stream of the highest priority, because other members wait for its kernels */
     rc = gpu_enter(thread->options.device, err);
     if (!rc) {
-        rc = cuda_judge(cuda, cuda->stream_priorities(&least, &greatest), "its priorities", err);
+        rc = cuda_judge(cuda, cuda->stream_priorities(&least, &greatest),
+                        "the priorities of its streams", err);
         if (!rc)
             rc = cuda_judge(
                 cuda, cuda->stream_create(&thread->stream, CUDA_STREAM_NON_BLOCKING, greatest),
@@ -196,7 +198,8 @@ int nccl_thread_open(const struct nccl_thread_options *options, struct nccl_thre
         return rc;
     thread = mem_zalloc(sizeof(*thread));
     if (!thread)
-        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the thread that calls NCCL; free memory on this host");
     thread->options = *options;
     thread->cuda = options->device->cuda;
     thread->nccl = nccl;

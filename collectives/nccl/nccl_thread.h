@@ -6,8 +6,8 @@
  *                        └─► FAILED          comm_revoke, at any time
  *
  * A communicator belongs to one round and is never repaired. After the death of a member a kernel
- * may wait on the device for ever: comm_revoke ends the kernel. An abort returns the communicator's
- * memory; it runs on a thread of its own, because an abort may wait.
+ * may wait on the device for ever: comm_revoke ends the kernel. An abort gives back the memory of a
+ * communicator. It may wait for long, so it runs on a second thread, the aborter.
  */
 #ifndef COLLECTIVES_NCCL_THREAD_H
 #define COLLECTIVES_NCCL_THREAD_H
@@ -83,9 +83,9 @@ bool comm_knows(const struct coll_call *call, uint32_t size);
  * call waits for all work that is queued in it so far. If `streamed` is true, comm_run returns when
  * the call is queued, and `after` waits for the result; otherwise comm_run returns when the result
  * is ready. HVD_E_REVOKED: the communicator was revoked; HVD_E_LOST: NCCL reports that a peer has
- * died; HVD_E_IO: NCCL or the driver has failed; HVD_E_NOMEM: memory is out. After a failure all
- * members must revoke the communicator. A streamed call may fail after its return: then the next
- * call and comm_look say so. */
+ * died; HVD_E_IO: NCCL or the driver has failed; HVD_E_NOMEM: no memory is left. After a failure
+ * all members must revoke the communicator. A streamed call may fail after its return: then the
+ * next call and comm_look say so. */
 int comm_run(struct comm *comm, const struct coll_call *call, struct CUstream_st *after,
              bool streamed, struct hvd_err *err) MUST_CHECK;
 
@@ -93,14 +93,13 @@ int comm_run(struct comm *comm, const struct coll_call *call, struct CUstream_st
  * kernels that run. Any thread may call this function, any number of times; it does not wait. */
 void comm_revoke(struct comm *comm);
 
-/* true: every launched call has run to its end, so device memory holds computed results. The result
- * turns false before the first call is ended early. Any thread may ask; the call does not wait. */
+/* true: no launched call has been ended early so far; calls may still run. The result turns false
+ * before the first call is ended early. Any thread may call this function; it does not wait. */
 bool comm_is_whole(struct comm *comm);
 
-/* Waits until no kernel of the communicator runs on the device, streamed or revoked. Without a
- * revoke the wait takes as long as the other members take; after a revoke or a failure at most
- * bound_us. 0, also when calls have failed; HVD_E_TIMEOUT: the device is stuck, and `stuck` has
- * been called. */
+/* Waits until no kernel of the communicator runs on the device any more. Without a revoke the wait
+ * takes as long as the other members take; after a revoke or a failure at most bound_us. 0, also
+ * when calls have failed; HVD_E_TIMEOUT: the device is stuck, and `stuck` has been called. */
 int comm_settle(struct comm *comm, struct hvd_err *err) MUST_CHECK;
 
 /* Returns how many calls have ended on the device so far. Any thread may call this function. */

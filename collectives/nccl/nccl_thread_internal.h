@@ -92,9 +92,6 @@ bool watchdog_is_overdue(struct nccl_thread *thread);
  * has not answered for a long time (HELD_UP_US). */
 bool watchdog_is_held_up(const struct nccl_thread *thread);
 
-/* The earliest time at which a call can be overdue, including a call that begins now. */
-int64_t watchdog_next_due(const struct nccl_thread *thread);
-
 /* Returns the time at which a call that began at `since_us` is overdue. `since_us` is 0: there is
  * no call, and the result is TIME_NEVER. */
 int64_t watchdog_due(const struct nccl_thread *thread, int64_t since_us);

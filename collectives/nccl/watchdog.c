@@ -75,7 +75,9 @@ bool watchdog_is_overdue(struct nccl_thread *thread)
 
     if (!thread_is_late && now_us < watchdog_due(thread, thread->watch.aborting_us))
         return false;
-    watchdog_tell_stuck(thread, NULL, "%s does not return within %s",
+    watchdog_tell_stuck(thread, NULL,
+                        "%s does not return within %s, so the GPU may hang; check the GPU with "
+                        "nvidia-smi, or give a longer --gpu-timeout",
                         thread_is_late ? "a call of NCCL" : "the abort of a communicator",
                         time_format(thread->options.bound_us, bound));
     return true;
@@ -89,7 +91,7 @@ bool watchdog_is_held_up(const struct nccl_thread *thread)
 /* Returns the earliest time at which a call of NCCL or of the driver can be overdue. Another
  * thread may begin a call at any moment without telling the caller: so the result is never later
  * than for a call that begins now. */
-int64_t watchdog_next_due(const struct nccl_thread *thread)
+static int64_t watchdog_next_due(const struct nccl_thread *thread)
 {
     int64_t due_us = watchdog_due(thread, clock_now_us());
     int64_t inside_us = watchdog_due(thread, thread->watch.inside_us);
@@ -106,33 +108,34 @@ void watchdog_wait(struct nccl_thread *thread, int64_t until_us)
     (void)thread_cond_wait(&thread->changed, &thread->mutex, due_us < until_us ? due_us : until_us);
 }
 
-/* The watchdog's thread. A thread in comm_settle sees by itself that the NCCL thread or the
- * aborter does not return. But the program may hang in the CUDA driver too: in a call that waits
- * for the device and blocks all other calls, while the kernel that should be revoked waits for a
- * dead peer. Then no thread calls comm_settle: the watchdog wakes the aborter, which revokes the
- * communicator. */
+/* The main function of the watchdog. It reports when the NCCL thread or the aborter does not return
+ * from a call. A thread in comm_settle does the same, but perhaps no thread calls comm_settle: the
+ * program may itself hang in a call of the CUDA driver that waits for the device, while the kernel
+ * that should be revoked waits for a dead peer. Then the watchdog wakes the aborter, which revokes
+ * the communicator. */
 void *watchdog_run(void *arg)
 {
     struct nccl_thread *thread = arg;
 
     pthread_mutex_lock(&thread->mutex);
     while (!thread->closing) {
-        bool ends = false; /* true: a kernel of a failed communicator may still use the program's
-                            * memory */
+        /* true: a kernel of a failed communicator may still use the program's memory */
+        bool kernel_may_run = false;
 
         LIST_EACH (it, &thread->comms) {
             const struct comm *comm = CONTAINER_OF(it, struct comm, among);
 
-            ends = ends || (comm->ran && comm->failed && !comm->ended && !comm->stuck);
+            kernel_may_run =
+                kernel_may_run || (comm->ran && comm->failed && !comm->ended && !comm->stuck);
         }
-        if (thread->watch.told || !ends) {
+        if (thread->watch.told || !kernel_may_run) {
             pthread_cond_wait(&thread->alarm, &thread->mutex);
         } else if (!watchdog_is_overdue(thread)) {
             int64_t look_us = clock_now_us() + LOOK_US;
             int64_t due_us = watchdog_next_due(thread);
 
             if (watchdog_is_held_up(thread))
-                pthread_cond_signal(&thread->feed);
+                pthread_cond_signal(&thread->feed); /* wakes the aborter */
             (void)thread_cond_wait(&thread->alarm, &thread->mutex,
                                    due_us < look_us ? due_us : look_us);
         }

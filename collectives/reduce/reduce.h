@@ -50,7 +50,7 @@ void reduce_narrow(void *to, void *work, size_t count, const struct reduction *h
 void reduce_gather(void *work, const void *const *from, size_t from_count, size_t count,
                    const struct reduction *how);
 
-/* As reduce_gather, but also does what reduce_narrow does, and writes the result to each array of
+/* Does what reduce_gather does, and then what reduce_narrow does; the result goes to each array of
  * to[]. An array of to[] may be an array of from[]; otherwise arrays do not overlap. */
 void reduce_finish(void *const *to, size_t to_count, const void *const *from, size_t from_count,
                    size_t count, const struct reduction *how);

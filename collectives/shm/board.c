@@ -5,8 +5,8 @@
  * member first spins, then yields, then sleeps on a futex (its bell), which the awaited member
  * wakes.
  *
- * Invariant: only the member itself writes its own words; a failed segment wakes every waiting
- * member.
+ * Invariant: only the member itself writes its own words, except its bell, which other members
+ * ring; a failed segment wakes every waiting member.
  */
 #include "collectives/shm/board.h"
 

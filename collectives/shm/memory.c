@@ -33,7 +33,7 @@ static int report_refusal(size_t bytes, struct hvd_err *err)
     case EFBIG:
         return err_set(
             err, HVD_E_NOMEM,
-            "shared memory of %zu bytes: out of memory; give this process more, or " WITHOUT,
+            "shared memory of %zu bytes: out of memory; give this process more memory, or " WITHOUT,
             bytes);
     default:
         return err_set(err, HVD_E_UNSUPPORTED,
@@ -66,9 +66,10 @@ int memory_create(const char *name, size_t bytes, struct memory *ret_memory,
     if (fd < 0)
         return report_refusal(bytes, err);
     if (bytes > INT64_MAX)
-        rc = err_set(err, HVD_E_NOMEM,
-                     "shared memory of %zu bytes is more than a process can have; ask for less",
-                     bytes);
+        rc = err_set(
+            err, HVD_E_NOMEM,
+            "shared memory of %zu bytes is more than a process can have; ask for fewer bytes",
+            bytes);
     else if (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, SEALS) || fstat(fd, &found))
         rc = report_refusal(bytes, err);
     else
@@ -102,10 +103,11 @@ static int look_at_place(const struct memory_place *place, int *ret_fd, struct h
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         return report_refusal(0, err);
     if (fd < 0)
-        return err_set(err, HVD_E_LOST,
-                       "%s is not there (%s): the process has ended or is in another container; if "
-                       "the process lives, let both containers share /proc, or " WITHOUT,
-                       path, strerror(errno));
+        return err_set(
+            err, HVD_E_LOST,
+            "%s does not exist (%s): the process has ended or is in another container; if "
+            "the process lives, let both containers share /proc, or " WITHOUT,
+            path, strerror(errno));
     if (fstat(fd, &found) || !S_ISREG(found.st_mode) || found.st_dev != place->device ||
         found.st_ino != place->inode) {
         close(fd);
@@ -131,10 +133,11 @@ int memory_open(const struct memory_place *place, bool writable, struct memory *
     int fd, rc, seals, seen = -1;
 
     if (place->pid <= 0 || place->fd < 0)
-        return err_set(err, HVD_E_PROTO,
-                       "process %d, descriptor %d: there is no such shared memory; all workers "
-                       "must use one release of libhvd",
-                       place->pid, place->fd);
+        return err_set(
+            err, HVD_E_PROTO,
+            "process %d, descriptor %d: these numbers name no shared memory; all workers "
+            "must use the same release of libhvd",
+            place->pid, place->fd);
     rc = look_at_place(place, &seen, err);
     if (rc)
         return rc;
@@ -153,7 +156,7 @@ int memory_open(const struct memory_place *place, bool writable, struct memory *
     if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &found) || found.st_size <= 0)
         rc = err_set(err, HVD_E_PROTO,
                      "the shared memory of another process was not made by hvd-elastic; all "
-                     "workers must use one release of libhvd");
+                     "workers must use the same release of libhvd");
     else
         rc = map_memory(fd, (size_t)found.st_size, writable, &at, err);
     if (!rc)

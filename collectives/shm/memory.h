@@ -21,7 +21,7 @@ struct memory_place {
     uint64_t device, inode;
 };
 
-/* Creates memory: zeroed, page-aligned, no page of it touched yet. HVD_E_NOMEM: memory is out;
+/* Creates memory: zeroed, page-aligned, no page of it touched yet. HVD_E_NOMEM: no memory is left;
  * HVD_E_LIMIT: too many files are open; HVD_E_UNSUPPORTED: the kernel refuses such memory. */
 int memory_create(const char *name, size_t bytes, struct memory *ret_memory,
                   struct memory_place *ret_place, struct hvd_err *err) MUST_CHECK;

@@ -42,14 +42,14 @@ static struct {
     size_t capacity;
 } pool = { .lock = PTHREAD_RWLOCK_INITIALIZER };
 
-static const uint8_t *begin_of(const struct allocation *allocation)
+static const uint8_t *pool_begin_of(const struct allocation *allocation)
 {
     return allocation->memory.at + PAGE_BYTES;
 }
 
 static uint64_t pool_key(const void *item)
 {
-    return (uintptr_t)begin_of(item);
+    return (uintptr_t)pool_begin_of(item);
 }
 
 /* The number of allocations that begin at or below the address. The lock is held. */
@@ -68,9 +68,10 @@ void *pool_alloc(size_t bytes, struct hvd_err *err)
     size_t at;
 
     if (bytes > SIZE_MAX / 2) {
-        (void)err_set(err, HVD_E_NOMEM,
-                      "shared memory of %zu bytes is more than a process can have; ask for less",
-                      bytes);
+        (void)err_set(
+            err, HVD_E_NOMEM,
+            "shared memory of %zu bytes is more than a process can have; ask for fewer bytes",
+            bytes);
         return NULL;
     }
     bytes = bytes ? (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES : PAGE_BYTES;
@@ -82,7 +83,7 @@ void *pool_alloc(size_t bytes, struct hvd_err *err)
     pthread_rwlock_wrlock(&pool.lock);
     has_room = !VEC_RESERVE(&pool, 1, SIZE_MAX);
     if (has_room) {
-        at = up_to(begin_of(&allocation));
+        at = up_to(pool_begin_of(&allocation));
         memmove(&pool.items[at + 1], &pool.items[at], (pool.count - at) * sizeof(*pool.items));
         pool.items[at] = allocation;
         pool.count++;
@@ -107,8 +108,8 @@ void pool_free(void *memory)
         return;
     pthread_rwlock_wrlock(&pool.lock);
     above = up_to(memory);
-    if (above == 0 || begin_of(&pool.items[above - 1]) != memory)
-        PANIC("%p is not of pool_alloc, or has been freed", memory);
+    if (above == 0 || pool_begin_of(&pool.items[above - 1]) != memory)
+        PANIC("%p is not an address that hvd_alloc has returned, or was freed before", memory);
     allocation = pool.items[above - 1];
     memmove(&pool.items[above - 1], &pool.items[above], (pool.count - above) * sizeof(*pool.items));
     if (--pool.count == 0) {
@@ -139,7 +140,7 @@ bool pool_locate(const void *at, size_t bytes, struct pool_locator *ret_locator)
     above = up_to(at);
     if (above > 0) {
         found = &pool.items[above - 1];
-        offset = (uintptr_t)at - (uintptr_t)begin_of(found);
+        offset = (uintptr_t)at - (uintptr_t)pool_begin_of(found);
         room = found->memory.bytes - PAGE_BYTES;
         inside = offset <= room && bytes <= room - offset;
         if (inside)
@@ -160,7 +161,8 @@ struct pool_views {
     struct view *items;
     size_t count, capacity;
     size_t trimmed; /* number of views after the last trim */
-    size_t last;    /* index of the view found last; the next call often needs the one after it */
+    /* index of the view that was found last; the next call often needs the next view */
+    size_t last;
 };
 
 /* Makes an empty list of views for a round: mappings of memory of other processes (pool.h). */
@@ -248,10 +250,11 @@ int pool_view(struct pool_views *views, const struct pool_locator *locator, cons
         head = (const void *)found.memory.at;
         if (found.memory.bytes < PAGE_BYTES || head->magic != POOL_MAGIC) {
             memory_release(&found.memory);
-            return err_set(err, HVD_E_PROTO,
-                           "process %d: the shared memory of this process is not of hvd_alloc; all "
-                           "workers must use one release of libhvd",
-                           locator->pid);
+            return err_set(
+                err, HVD_E_PROTO,
+                "process %d: the shared memory of this process was not made by hvd_alloc; all "
+                "workers must use the same release of libhvd",
+                locator->pid);
         }
         view = &views->items[views->count++];
         views->items[views->count - 1] = found;
@@ -261,7 +264,7 @@ int pool_view(struct pool_views *views, const struct pool_locator *locator, cons
     if (locator->at > bytes || locator->bytes > bytes - locator->at)
         return err_set(err, HVD_E_PROTO,
                        "process %d has named %llu bytes at offset %llu of shared memory that has "
-                       "only %zu bytes; all workers must use one release of libhvd",
+                       "only %zu bytes; all workers must use the same release of libhvd",
                        locator->pid, (unsigned long long)locator->bytes,
                        (unsigned long long)locator->at, bytes);
     *ret_at = view->memory.at + PAGE_BYTES + locator->at;

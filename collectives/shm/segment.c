@@ -30,9 +30,9 @@ static size_t in_pages(size_t bytes)
     return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 }
 
-/* Returns how many bytes of the segment hold the data of a board with so many members (board.h).
- * These are two results, which all members write together, and two stages of each member, where the
- * member puts its own numbers: one for even and one for odd chunks. */
+/* Returns how many bytes of the segment hold the data of a board with this number of members
+ * (board.h). These are two results, which all members write together, and two stages of each
+ * member, where the member puts its own numbers: one for even and one for odd chunks. */
 static size_t board_bytes(uint32_t members)
 {
     return in_pages((2 + 2 * (size_t)members) * BOARD_BLOCK_BYTES);
@@ -68,13 +68,15 @@ static int prepare(const struct segment_spec *spec, struct layout *ret_layout,
 
     ASSERT(spec->place < spec->count);
     if (spec->count > LIMIT_SLOTS_PER_HOST)
-        return err_set(
-            err, HVD_E_LIMIT,
-            "%u members on a host are more than LIMIT_SLOTS_PER_HOST; run fewer workers on it",
-            spec->count);
+        return err_set(err, HVD_E_LIMIT,
+                       "a host has %u members, more than %d (LIMIT_SLOTS_PER_HOST); run fewer "
+                       "workers on this host",
+                       spec->count, LIMIT_SLOTS_PER_HOST);
     segment = mem_zalloc(sizeof(*segment) + spec->board_count * sizeof(struct board));
     if (!segment)
-        return err_set(err, HVD_E_NOMEM, "shared memory: out of memory; free memory on this host");
+        return err_set(
+            err, HVD_E_NOMEM,
+            "no memory for the table of a segment of shared memory; free memory on this host");
     segment->memory.fd = -1;
     segment->board_count = spec->board_count;
     for (size_t i = 0; i < spec->board_count; i++) {
@@ -201,7 +203,7 @@ int segment_open(const struct segment_spec *spec, const uint8_t locator[SEGMENT_
     if (!segment)
         return rc;
     memcpy(&segment->place, locator, sizeof(segment->place));
-    /* true: for reading and writing */
+    /* true: the memory is mapped for reading and writing */
     rc = memory_open(&segment->place, true, &segment->memory, err);
     /* Checks that the segment is of this process's round, with the same members and groups. */
     head = (const void *)segment->memory.at;
@@ -220,7 +222,7 @@ int segment_open(const struct segment_spec *spec, const uint8_t locator[SEGMENT_
         rc = err_set(
             err, HVD_E_MISMATCH,
             "process %d: the shared memory is of round %llu, not of round %llu, so this round "
-            "fails and a new one begins; if it happens again, report it as a bug",
+            "fails and a new round begins; if this happens again, report a bug of hvd-elastic",
             pid, (unsigned long long)head->round, (unsigned long long)spec->round);
     else if (!rc && (head->roster != spec->roster || head->count != spec->count ||
                      head->boards != hash_boards(spec) || segment->memory.bytes != layout.bytes))
@@ -305,9 +307,10 @@ int segment_failure(const struct segment *segment, uint32_t *ret_rank, struct hv
         if (!until_us)
             until_us = clock_now_us() + TOLD_US;
         if (clock_now_us() > until_us)
-            return err_set(ret_why, code,
-                           "a process of this host has failed in this round, and has ended before "
-                           "it could say why; its output or the log of the driver may show it");
+            return err_set(
+                ret_why, code,
+                "a process of this host has failed in this round, and has ended before it wrote "
+                "the reason; look at the output of that process, or at the log of the driver");
         (void)sched_yield();
     }
     memcpy(why, failure->why, sizeof(why));

@@ -1,8 +1,8 @@
 /*
  * discover.c: the table of sources, and the parts that all sources share: giving the answer from
  * the event loop, and reading a source's text. The driver's event loop calls discover_ask; the file
- * of the source (list.c, file.c, script.c, watch.c) answers with discover_answer. The owner's
- * callbacks are never called from within discover_ask.
+ * of the source (list.c, file.c, script.c, watch.c, batch.c) answers with discover_answer. The
+ * owner's callbacks are never called from within discover_ask.
  */
 #include "base/mem.h"
 #include "base/panic.h"
@@ -12,10 +12,9 @@
 #include <string.h>
 
 static const struct discover_source *const sources[] = {
-    [DISCOVER_LIST] = &discover_list,
-    [DISCOVER_FILE] = &discover_file,
-    [DISCOVER_SCRIPT] = &discover_script,
-    [DISCOVER_WATCH] = &discover_watch,
+    [DISCOVER_LIST] = &discover_list,     [DISCOVER_FILE] = &discover_file,
+    [DISCOVER_SCRIPT] = &discover_script, [DISCOVER_WATCH] = &discover_watch,
+    [DISCOVER_BATCH] = &discover_batch,
 };
 _Static_assert(ARRAY_SIZE(sources) == DISCOVER_KINDS, "every kind of source has its row");
 
@@ -42,7 +41,7 @@ void discover_answer(struct discoverer *discoverer, int rc, struct hosts *hosts,
     event_active(&discoverer->tell_event, EV_TIMEOUT, 1);
 }
 
-/* Answers with a copy of the hosts. If memory for the copy is out, the answer is that failure. */
+/* Answers with a copy of the hosts. Without memory for the copy the answer is HVD_E_NOMEM. */
 void discover_answer_copy(struct discoverer *discoverer, const struct hosts *hosts)
 {
     struct hosts copy;
@@ -127,7 +126,8 @@ int discover_take_path(struct discoverer *discoverer, struct hvd_err *err)
     int rc;
 
     if (!*value)
-        return err_set(err, HVD_E_INVAL, "hosts: the path is empty; name a file");
+        return err_set(err, HVD_E_INVAL, "--%s: the path is empty; name a file",
+                       discoverer->source->option);
     buf_init(&path, LIMIT_PATH_BYTES);
     /* A name without "/" is a file of the working folder: a program is not looked for in PATH. */
     rc = buf_printf(&path, "%s%s", strchr(value, '/') ? "" : "./", value);
@@ -160,7 +160,11 @@ int discover_create(struct event_base *base, const struct discover_config *confi
     discoverer->arg = arg;
     hosts_init(&discoverer->hosts);
     event_assign(&discoverer->tell_event, base, -1, 0, discover_tell_owner, discoverer);
-    rc = discoverer->source->open(discoverer, err);
+    discoverer->state = mem_zalloc(discoverer->source->state_bytes);
+    rc = discoverer->state
+             ? discoverer->source->open(discoverer, err)
+             : err_set(err, HVD_E_NOMEM,
+                       "no memory to read the list of hosts; free memory on this host");
     if (rc)
         discover_free(discoverer);
     else
@@ -179,7 +183,7 @@ void discover_free(struct discoverer *discoverer)
 {
     if (!discoverer)
         return;
-    if (discoverer->source->close)
+    if (discoverer->state && discoverer->source->close)
         discoverer->source->close(discoverer);
     event_del(&discoverer->tell_event);
     hosts_release(&discoverer->hosts);

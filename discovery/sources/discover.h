@@ -1,7 +1,8 @@
 /*
  * discover.h: the source from which a job gets its hosts: a fixed list, a file, a script that is
- * run for each answer, or a program that goes on running. Each kind of source is a file of this
- * folder with a row in the table of discover.c. The text of a source is read by discovery/parse.h.
+ * run for each answer, a program that goes on running, or a batch system. Each kind of source is a
+ * file of this folder with a row in the table of discover.c. The text of a source is read by
+ * discovery/parse.h.
  *
  * A text of nothing but blanks is a failure, because a script that fails silently prints nothing.
  * A comment alone is not a failure: it says that there are no hosts now.
@@ -21,11 +22,19 @@ enum discover_kind {
     DISCOVER_SCRIPT, /* value is the path of a program; each run prints the hosts of that moment */
     DISCOVER_WATCH,  /* value is the path of a program; it prints a block of hosts, with a blank
                         line at the end, at each change; it is started again when it ends */
+    DISCOVER_BATCH,  /* value is "auto", or the batch system of this process: lsf, pbs, sge, cobalt
+                      */
     DISCOVER_KINDS
 };
 
 /* The option of hvd-elastic, without "--", whose value opens such a source. */
 const char *discover_option(enum discover_kind kind);
+
+/* Reads the hosts that the batch system `system` ("auto": the one of which variables are set) has
+ * given to the job of this process. slots_per_line: the slots of a host that a system names without
+ * a number. ret_hosts must be initialised. HVD_E_NOTFOUND: this process is in no such job. */
+int discover_batch_hosts(const char *system, uint32_t slots_per_line, struct hosts *ret_hosts,
+                         struct hvd_err *err) MUST_CHECK;
 
 struct discover_config {
     enum discover_kind kind;

@@ -9,6 +9,8 @@
 #include "discovery/sources/source_internal.h"
 #include "os/command/command.h"
 
+/* The data of a running program. It is the whole state of the source, or the first member of that
+ * state. */
 struct program {
     struct discoverer *discoverer;
     const char *argv[2];
@@ -18,11 +20,10 @@ struct program {
 };
 
 /* Takes the path from config.value and checks that it is executable. */
-int program_open(struct program *program, struct discoverer *discoverer,
-                 struct hvd_err *err) MUST_CHECK;
+int program_open(struct discoverer *discoverer, struct hvd_err *err) MUST_CHECK;
 
 /* Kills the program if it still runs, and frees the run. */
-void program_stop(struct program *program);
+void program_stop(struct discoverer *discoverer);
 
 /* Sets err for a run that has failed. The text says how the run ended, what to do (`remedy`), and
  * what the program printed on its standard error. */

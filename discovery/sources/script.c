@@ -3,7 +3,6 @@
  * each answer. The functions that script.c and watch.c share (program_*) are also here. Invariant:
  * at most one run exists at a time; a question that comes during a run is answered by that run.
  */
-#include "base/mem.h"
 #include "base/time.h"
 #include "discovery/sources/program_internal.h"
 
@@ -15,8 +14,9 @@
 
 /* Checks the path of a source's program, and prepares the command that runs it. The program is not
  * started yet. */
-int program_open(struct program *program, struct discoverer *discoverer, struct hvd_err *err)
+int program_open(struct discoverer *discoverer, struct hvd_err *err)
 {
+    struct program *program = discoverer->state;
     int rc = discover_take_path(discoverer, err);
     const char *path = discoverer->path;
     struct stat st;
@@ -43,8 +43,10 @@ int program_open(struct program *program, struct discoverer *discoverer, struct 
     return 0;
 }
 
-void program_stop(struct program *program)
+void program_stop(struct discoverer *discoverer)
 {
+    struct program *program = discoverer->state;
+
     command_free(program->run);
     program->run = NULL;
 }
@@ -63,18 +65,6 @@ void program_blame(const struct program *program, const struct command_end *end,
         err_set(err, HVD_E_IO, "%s: %s; %s", program->argv[0],
                 command_how(&program->spec, end, how), remedy);
     discover_quote_stderr(err, end->stderr_tail);
-}
-
-/* Checks the path of the script. After a failure discover_free frees `state`. */
-static int script_open(struct discoverer *discoverer, struct hvd_err *err)
-{
-    struct program *script = mem_zalloc(sizeof(*script));
-
-    discoverer->state = script;
-    if (!script)
-        return err_set(err, HVD_E_NOMEM,
-                       "no memory to read the list of hosts; free memory on this host");
-    return program_open(script, discoverer, err);
 }
 
 /* Called when a run has ended: answers with its hosts, or with the reason why the run failed. */
@@ -102,11 +92,11 @@ static void script_ended(void *arg, const struct command_end *end)
         program_blame(script, end, remedy, &err);
     }
     discover_answer(script->discoverer, rc, &hosts, &err);
-    program_stop(script);
+    program_stop(script->discoverer);
 }
 
-/* Runs the program; its end answers (script_ended). If it cannot be started, the failure is the
- * answer. */
+/* Runs the program; script_ended answers when the program has ended. If the program cannot be
+ * started, the failure is the answer. */
 static void script_ask(struct discoverer *discoverer)
 {
     static const struct command_ops ops = { .ended = script_ended };
@@ -124,16 +114,11 @@ static void script_ask(struct discoverer *discoverer)
     discover_answer(discoverer, rc, &none, &err);
 }
 
-static void script_close(struct discoverer *discoverer)
-{
-    if (discoverer->state)
-        program_stop(discoverer->state);
-}
-
 const struct discover_source discover_script = {
     .option = "host-discovery-script",
     .when_empty = "printed nothing",
-    .open = script_open,
+    .state_bytes = sizeof(struct program),
+    .open = program_open,
     .ask = script_ask,
-    .close = script_close,
+    .close = program_stop,
 };

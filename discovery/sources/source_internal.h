@@ -18,17 +18,19 @@ struct discover_source {
     const char *option; /* the option of hvd-elastic, without "--" */
     /* the error for a blank text, such as "is empty"; it follows the source's name */
     const char *when_empty;
-    bool is_hostfile; /* the text is read by hosts_parse_hostfile */
+    bool is_hostfile;   /* the text is read by hosts_parse_hostfile */
+    size_t state_bytes; /* of discoverer->state */
 
-    /* Checks config.value and sets discoverer->name and ->state. `close` is called even if `open`
-     * has failed. */
+    /* Checks config.value and sets discoverer->name. `close` is called even if `open` has failed.
+     */
     int (*open)(struct discoverer *discoverer, struct hvd_err *err);
 
     /* Begins to find the hosts. discover_answer gets the hosts or the failure, within this call or
      * later; several calls of `ask` may get one answer. */
     void (*ask)(struct discoverer *discoverer);
 
-    /* Ends what `open` and `ask` have begun. NULL: there is nothing to end. */
+    /* Ends what `open` and `ask` have begun; discover_free frees the state afterwards. NULL: there
+     * is nothing to end. */
     void (*close)(struct discoverer *discoverer);
 };
 
@@ -36,6 +38,7 @@ extern const struct discover_source discover_list;
 extern const struct discover_source discover_file;
 extern const struct discover_source discover_script;
 extern const struct discover_source discover_watch;
+extern const struct discover_source discover_batch;
 
 struct discoverer {
     const struct discover_source *source;
@@ -45,7 +48,7 @@ struct discoverer {
     void *arg;
     const char *name; /* name of the source in error texts: its path, or "host list" */
     char *path;       /* path of the file or program; NULL: the source is a list */
-    void *state;      /* memory that `open` allocates; discover_free frees it after `close` */
+    void *state;      /* state_bytes of zeroed memory, for the source */
 
     /* The answer that the owner gets in the next iteration of the event loop: first the hosts, then
      * a failure that came after these hosts. */

@@ -5,7 +5,6 @@
  * when it is complete. A program that ends is started again after a pause. The pause doubles at
  * each restart, and is short again after a run of at least WATCH_PAUSE_MAX_US.
  */
-#include "base/mem.h"
 #include "base/time.h"
 #include "discovery/sources/program_internal.h"
 #include "os/clock.h"
@@ -158,12 +157,13 @@ static void watch_on_ended(void *arg, const struct command_end *end)
         program_blame(&watch->program, end, remedy, &err);
         watch_publish(watch, WATCH_FAILED, &err);
     }
-    program_stop(&watch->program);
+    program_stop(watch->program.discoverer);
     watch_restart_later(watch);
 }
 
 /* Starts the program, and sets the offsets to the beginning of its output, which is empty. If the
- * program cannot be started, that is the answer, and the start is tried again later. */
+ * program cannot be started, the failure becomes the newest result, and the start is tried again
+ * later. */
 static void watch_start(struct watch *watch)
 {
     static const struct command_ops ops = { watch_on_output, watch_on_stderr, watch_on_ended };
@@ -221,18 +221,14 @@ static void watch_on_late(evutil_socket_t fd, short what, void *arg)
  * limits how long it runs on after it has closed its output. */
 static int watch_open(struct discoverer *discoverer, struct hvd_err *err)
 {
-    struct watch *watch = mem_zalloc(sizeof(*watch));
+    struct watch *watch = discoverer->state;
     int rc;
 
-    if (!watch)
-        return err_set(err, HVD_E_NOMEM,
-                       "no memory to read the list of hosts; free memory on this host");
-    discoverer->state = watch;
     hosts_init(&watch->newest);
     watch->pause_us = WATCH_PAUSE_MIN_US;
     event_assign(&watch->answer_timer, discoverer->base, -1, 0, watch_on_late, watch);
     event_assign(&watch->restart_timer, discoverer->base, -1, 0, watch_on_restart, watch);
-    rc = program_open(&watch->program, discoverer, err);
+    rc = program_open(discoverer, err);
     watch->program.spec.limit_us = TIME_NEVER;
     watch->program.spec.linger_us = discoverer->config.limit_us;
     return rc;
@@ -249,7 +245,7 @@ static void watch_ask(struct discoverer *discoverer)
     case WATCH_HOSTS: watch_publish(watch, WATCH_HOSTS, NULL); return;
     case WATCH_FAILED: watch_publish(watch, WATCH_FAILED, &watch->failure); break;
     case WATCH_SILENT:
-        /* When memory for the timer is out, `asked` stays false, and the next question tries
+        /* When no memory for the timer is left, `asked` stays false, and the next question tries
          * again. */
         if (!watch->asked)
             watch->asked = watch_set_timer(&watch->answer_timer, discoverer->config.limit_us);
@@ -259,14 +255,12 @@ static void watch_ask(struct discoverer *discoverer)
         watch_start(watch);
 }
 
-/* Ends the program and all timers. `watch` is NULL if watch_open has failed before. */
+/* Ends the program and all timers. */
 static void watch_close(struct discoverer *discoverer)
 {
     struct watch *watch = discoverer->state;
 
-    if (!watch)
-        return;
-    program_stop(&watch->program);
+    program_stop(discoverer);
     event_del(&watch->answer_timer);
     event_del(&watch->restart_timer);
     hosts_release(&watch->newest);
@@ -275,6 +269,7 @@ static void watch_close(struct discoverer *discoverer)
 const struct discover_source discover_watch = {
     .option = "discovery-watch",
     .when_empty = "printed nothing",
+    .state_bytes = sizeof(struct watch),
     .open = watch_open,
     .ask = watch_ask,
     .close = watch_close,

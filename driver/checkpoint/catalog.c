@@ -20,10 +20,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* A shared file system may show a file of another host later; the catalog looks again for so long.
- */
+/* A shared file system may show a file of another host with a delay. The catalog looks for a
+ * missing file again and again for this long. */
 #define VISIBLE_PATIENCE (5 * TIME_S)
 #define VISIBLE_LOOK     (100 * TIME_MS)
+
+/* From one attempt to open the directory to the next; the time doubles. */
+#define OPEN_RETRY     TIME_S
+#define OPEN_RETRY_MAX TIME_MIN
 
 /* One request, and later its result. The loop makes it, so the thread needs no memory for a
  * result. */
@@ -36,6 +40,7 @@ struct catalog_entry {
 struct catalog {
     char *where, *from, *job, *job_id;
     uint64_t keep;
+    bool patient;
     int fd;
     pthread_t thread;
 
@@ -46,12 +51,13 @@ struct catalog {
     struct list results;
     bool stopping;
     bool ended;
-    struct catalog_entry *ready; /* made at the start, for the first result */
 
-    /* Only the thread uses the fields below. */
+    /* Only the thread uses the fields below, while it runs. */
+    /* the result CATALOG_READY, made before the thread starts; NULL: it was posted */
+    struct catalog_entry *ready;
     struct checkpoint_store *store; /* of `where`; NULL: there is none */
     struct owner owner;
-    struct hvd_err lost; /* code HVD_E_LOST: another owner has the directory */
+    struct hvd_err lost; /* code not 0: another owner has the directory, or it cannot be used */
 };
 
 static void entry_free(struct catalog_entry *entry)
@@ -87,9 +93,10 @@ static void catalog_post(struct catalog *catalog, struct catalog_entry *entry)
 }
 
 /* Posts a line for the log. A line for which there is no memory is left out. */
-static void catalog_note_code(struct catalog *catalog, int code, const char *text)
+static void catalog_tell(struct catalog *catalog, enum catalog_event event, int code,
+                         const char *text)
 {
-    struct catalog_entry *entry = entry_create(CATALOG_NOTE);
+    struct catalog_entry *entry = entry_create(event);
 
     if (!entry)
         return;
@@ -100,7 +107,7 @@ static void catalog_note_code(struct catalog *catalog, int code, const char *tex
 
 static void catalog_note(void *arg, const char *text)
 {
-    catalog_note_code(arg, 0, text);
+    catalog_tell(arg, CATALOG_NOTE, 0, text);
 }
 
 static void note_skipped(void *arg, const char *folder, int code, const char *reason)
@@ -109,7 +116,7 @@ static void note_skipped(void *arg, const char *folder, int code, const char *re
 
     (void)folder;
     snprintf(text, sizeof(text), "skipped a checkpoint: %.400s (%s)", reason, err_name(code));
-    catalog_note_code(arg, code, text);
+    catalog_tell(arg, CATALOG_NOTE, code, text);
 }
 
 /* Fills the result with the checkpoint of this manifest. */
@@ -169,11 +176,14 @@ static int catalog_begin(struct catalog *catalog, struct catalog_result *result,
     int rc = HVD_E_NOTFOUND;
 
     if (catalog->where) {
-        rc = checkpoint_store_make(catalog->where, &catalog->store, err);
+        rc = (catalog->patient ? checkpoint_store_open
+                               : checkpoint_store_make)(catalog->where, &catalog->store, err);
         if (!rc)
             rc = owner_take(catalog->store, catalog->job, catalog->job_id, &catalog->owner, err);
+        if (rc == HVD_E_NOTFOUND)
+            rc = catalog->patient ? HVD_E_IO : HVD_E_INVAL;
         if (rc)
-            return err_prefix(err, rc == HVD_E_NOTFOUND ? HVD_E_INVAL : rc, "--checkpoint-dir");
+            return err_prefix(err, rc, "--checkpoint-dir");
         rc = checkpoint_find_newest(catalog->store, note_skipped, catalog, &manifest, err);
         if (!rc)
             take_checkpoint(result, catalog->store, &manifest);
@@ -211,9 +221,9 @@ static int wait_visible(struct catalog *catalog, const struct checkpoint_manifes
     }
     if (rc == HVD_E_CORRUPT)
         return err_set(err, HVD_E_NOTFOUND,
-                       "%s: a file that an agent has written there is not there, or not whole, on "
-                       "the driver's machine; --checkpoint-dir must be a directory that all hosts "
-                       "and the driver share, or a bucket",
+                       "%s: a file that an agent has written is missing or incomplete in this "
+                       "folder on the driver's machine; --checkpoint-dir must be a directory that "
+                       "all hosts and the driver share, or a bucket",
                        checkpoint_store_where(catalog->store));
     return rc;
 }
@@ -221,17 +231,38 @@ static int wait_visible(struct catalog *catalog, const struct checkpoint_manifes
 /* Carries out one request. */
 static int catalog_finish(struct catalog *catalog, struct catalog_entry *entry, struct hvd_err *err)
 {
+    char folder[CHECKPOINT_FOLDER_MAX];
+    struct checkpoint_manifest found;
     uint64_t sum = 0;
+    bool same;
     int rc;
 
-    if (!catalog->store)
-        return err_set(err, HVD_E_STATE, "the job has no --checkpoint-dir; start it with one");
     if (catalog->lost.code) {
         *err = catalog->lost;
         return err->code;
     }
+    if (!catalog->store)
+        return err_set(err, HVD_E_STATE, "the job has no --checkpoint-dir; start it with one");
     entry->manifest.wall_us = clock_wall_us();
     rc = owner_check(catalog->store, &catalog->owner, err);
+    if (rc == HVD_E_LOST)
+        catalog->lost = *err;
+    if (rc)
+        return rc;
+    /* A driver before this one may have completed the checkpoint, and have died before it could
+     * tell. Then it is not written again: a second manifest would not fit the first COMPLETE. */
+    rc = checkpoint_load(catalog->store, checkpoint_folder(entry->manifest.commit, folder), &found,
+                         err);
+    if (!rc) {
+        same = found.digest == entry->manifest.digest && found.ranks == entry->manifest.ranks;
+        checkpoint_manifest_release(&found);
+        if (same) {
+            take_checkpoint(&entry->result, catalog->store, &entry->manifest);
+            return 0;
+        }
+    } else if (rc == HVD_E_NOTFOUND || rc == HVD_E_CORRUPT) {
+        rc = 0; /* a checkpoint of a newer version is left as it is */
+    }
     if (!rc)
         rc = wait_visible(catalog, &entry->manifest, err);
     if (!rc)
@@ -251,20 +282,23 @@ struct catalog_search {
     struct catalog *catalog;
     uint64_t before; /* only checkpoints with a lower commit count */
     struct checkpoint_manifest manifest;
+    struct hvd_err err; /* the error of the checkpoint that was loaded last */
 };
 
-/* Ends the search, by 1, at the first checkpoint that is old enough and complete. */
+/* Ends the search, by 1, at the first checkpoint that is old enough and complete, and by its code
+ * at one of a newer version. */
 static int catalog_visit(void *arg, const char *folder, uint64_t commit)
 {
     struct catalog_search *search = arg;
-    struct hvd_err err;
     int rc;
 
     if (commit >= search->before)
         return 0;
-    rc = checkpoint_load(search->catalog->store, folder, &search->manifest, &err);
+    rc = checkpoint_load(search->catalog->store, folder, &search->manifest, &search->err);
+    if (rc == HVD_E_VERSION)
+        return rc;
     if (rc && rc != HVD_E_NOTFOUND)
-        note_skipped(search->catalog, folder, rc, err.text);
+        note_skipped(search->catalog, folder, rc, search->err.text);
     return !rc;
 }
 
@@ -277,6 +311,8 @@ static int catalog_find_older(struct catalog *catalog, struct catalog_entry *ent
 
     if (rc == 1)
         take_checkpoint(&entry->result, catalog->store, &search.manifest);
+    if (rc == HVD_E_VERSION)
+        return err_set(err, rc, "%s", search.err.text);
     if (rc)
         return rc == 1 ? 0 : rc;
     return err_set(err, HVD_E_NOTFOUND, "there is no older checkpoint");
@@ -307,16 +343,79 @@ static struct catalog_entry *next_request(struct catalog *catalog)
     return entry;
 }
 
+/* Removes what is not kept. A failure is told, and left for the next time. */
+static void catalog_prune(struct catalog *catalog, uint64_t keep, bool all_incomplete)
+{
+    struct hvd_err err = { .code = 0 };
+    int rc = prune_checkpoints(catalog->store, keep, all_incomplete, catalog_note, catalog, NULL,
+                               NULL, &err);
+
+    if (rc)
+        catalog_tell(catalog, CATALOG_NOTE, rc, err.text);
+}
+
+/* Waits until `until_us`, and fails the requests that come meanwhile. False: the catalog stops. */
+static bool catalog_wait_away(struct catalog *catalog, int64_t until_us, const struct hvd_err *err)
+{
+    struct catalog_entry *entry;
+    bool stopping, more = true;
+
+    while (more) {
+        entry = NULL;
+        pthread_mutex_lock(&catalog->lock);
+        while (!catalog->stopping && list_empty(&catalog->requests) && more)
+            more = !thread_cond_wait(&catalog->wake, &catalog->lock, until_us);
+        stopping = catalog->stopping;
+        if (!stopping && !list_empty(&catalog->requests)) {
+            entry = CONTAINER_OF(catalog->requests.next, struct catalog_entry, link);
+            list_remove(&entry->link);
+        }
+        pthread_mutex_unlock(&catalog->lock);
+        if (stopping) /* the requests are freed with the catalog */
+            return false;
+        if (entry) {
+            set_code(&entry->result, err->code, err);
+            catalog_post(catalog, entry);
+        }
+    }
+    return true;
+}
+
 static void *catalog_thread(void *arg)
 {
     struct catalog *catalog = arg;
     struct catalog_entry *entry = catalog->ready;
     struct hvd_err err = { .code = 0 };
+    int64_t retry_us = OPEN_RETRY;
+    bool may_pass = catalog->patient;
     int rc = catalog_begin(catalog, &entry->result, &err);
 
-    /* No attempt of this driver has begun, so every folder without COMPLETE is a leftover. */
+    /* Folders without COMPLETE are removed only here, when the first try to open the directory
+     * succeeds: no attempt of this driver has begun, so all of them are leftovers. If this try
+     * hangs until the driver goes on without an answer, such a folder may be that of an attempt.
+     * Then this attempt fails, because COMPLETE is written only after every file was seen. After a
+     * later try nothing is removed. */
     if (catalog->store && (!rc || rc == HVD_E_NOTFOUND))
-        prune_checkpoints(catalog->store, UINT64_MAX, true, catalog_note, catalog, NULL);
+        catalog_prune(catalog, UINT64_MAX, true);
+    for (;;) {
+        /* Other failures last until the options of the job are changed. */
+        may_pass = may_pass &&
+                   (rc == HVD_E_IO || rc == HVD_E_TIMEOUT || rc == HVD_E_DENIED ||
+                    rc == HVD_E_FULL || rc == HVD_E_LOST || rc == HVD_E_PROTO || rc == HVD_E_NOMEM);
+        if (!may_pass)
+            break;
+        catalog_tell(catalog, CATALOG_AWAY, rc, err.text);
+        owner_release(&catalog->owner);
+        checkpoint_store_close(catalog->store);
+        catalog->store = NULL;
+        if (!catalog_wait_away(catalog, time_add(clock_now_us(), retry_us), &err))
+            break;
+        retry_us = retry_us * 2 < OPEN_RETRY_MAX ? retry_us * 2 : OPEN_RETRY_MAX;
+        rc = catalog_begin(catalog, &entry->result, &err);
+    }
+    /* The job of a patient catalog goes on, without checkpoints. */
+    if (rc && rc != HVD_E_NOTFOUND)
+        (void)err_set(&catalog->lost, rc, "%s", err.text);
     catalog->ready = NULL;
     set_code(&entry->result, rc, &err);
     catalog_post(catalog, entry);
@@ -329,7 +428,7 @@ static void *catalog_thread(void *arg)
         set_code(&entry->result, rc, &err);
         catalog_post(catalog, entry);
         if (!rc && !older)
-            prune_checkpoints(catalog->store, catalog->keep, false, catalog_note, catalog, NULL);
+            catalog_prune(catalog, catalog->keep, false);
     }
     owner_release(&catalog->owner);
     checkpoint_store_close(catalog->store);
@@ -340,7 +439,7 @@ static void *catalog_thread(void *arg)
     return NULL;
 }
 
-static void drop_all(struct list *list)
+static void catalog_drop_all(struct list *list)
 {
     LIST_EACH_SAFE (it, after, list) {
         list_remove(it);
@@ -351,8 +450,8 @@ static void drop_all(struct list *list)
 /* Frees a catalog whose thread has ended, or was never started. */
 static void catalog_free(struct catalog *catalog)
 {
-    drop_all(&catalog->requests);
-    drop_all(&catalog->results);
+    catalog_drop_all(&catalog->requests);
+    catalog_drop_all(&catalog->results);
     if (catalog->ready)
         entry_free(catalog->ready);
     pthread_cond_destroy(&catalog->wake);
@@ -364,19 +463,6 @@ static void catalog_free(struct catalog *catalog)
     mem_free(catalog->job);
     mem_free(catalog->job_id);
     mem_free(catalog);
-}
-
-/* Copies the options; false: memory is out. */
-static bool copy_options(struct catalog *catalog, const struct catalog_options *options)
-{
-    catalog->keep = options->keep;
-    catalog->where = options->where ? mem_strdup(options->where) : NULL;
-    catalog->from = options->from ? mem_strdup(options->from) : NULL;
-    catalog->job = mem_strdup(options->job);
-    catalog->job_id = mem_strdup(options->job_id);
-    catalog->ready = entry_create(CATALOG_READY);
-    return !(options->where && !catalog->where) && !(options->from && !catalog->from) &&
-           catalog->job && catalog->job_id && catalog->ready;
 }
 
 /* True for a path from the root, and for an address: "s3://...". */
@@ -399,11 +485,13 @@ int catalog_start(const struct catalog_options *options, struct catalog **ret_ca
                        options->where, LIMIT_PATH_BYTES - 1);
     if (options->from && !catalog_is_absolute(options->from))
         return err_set(err, HVD_E_INVAL,
-                       "--from-checkpoint: \"%.64s\" is not an absolute path of at most %d bytes",
+                       "--from-checkpoint: \"%.64s\" is not an absolute path of at most %d bytes; "
+                       "give such a path",
                        options->from, LIMIT_PATH_BYTES - 1);
     catalog = mem_zalloc(sizeof(*catalog));
     if (!catalog)
-        return err_set(err, HVD_E_NOMEM, "the thread of checkpoints: %s", err_text(HVD_E_NOMEM));
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the thread of checkpoints; free memory on this host");
     list_init(&catalog->requests);
     list_init(&catalog->results);
     catalog->owner.lock = catalog->fd = -1;
@@ -412,8 +500,17 @@ int catalog_start(const struct catalog_options *options, struct catalog **ret_ca
     rc = thread_cond_init(&catalog->wake);
     ASSERT(rc == 0);
     catalog->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!copy_options(catalog, options))
-        rc = err_set(err, HVD_E_NOMEM, "the thread of checkpoints: %s", err_text(HVD_E_NOMEM));
+    catalog->keep = options->keep;
+    catalog->patient = options->patient;
+    catalog->where = options->where ? mem_strdup(options->where) : NULL;
+    catalog->from = options->from ? mem_strdup(options->from) : NULL;
+    catalog->job = mem_strdup(options->job);
+    catalog->job_id = mem_strdup(options->job_id);
+    catalog->ready = entry_create(CATALOG_READY);
+    if ((options->where && !catalog->where) || (options->from && !catalog->from) || !catalog->job ||
+        !catalog->job_id || !catalog->ready)
+        rc = err_set(err, HVD_E_NOMEM,
+                     "no memory for the thread of checkpoints; free memory on this host");
     else if (catalog->fd < 0 || thread_start(&catalog->thread, 0, catalog_thread, catalog))
         rc = err_set(err, HVD_E_LIMIT,
                      "the thread of checkpoints cannot be started; raise the limit on %s",
@@ -504,7 +601,7 @@ int catalog_stop(struct catalog *catalog, int64_t patience_us)
     ended = catalog->ended;
     pthread_mutex_unlock(&catalog->lock);
     if (!ended) {
-        (void)pthread_detach(catalog->thread);
+        thread_abandon(catalog->thread);
         return HVD_E_TIMEOUT;
     }
     rc = pthread_join(catalog->thread, NULL);

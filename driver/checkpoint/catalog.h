@@ -22,6 +22,10 @@ struct catalog_options {
     uint64_t keep;      /* complete checkpoints that are kept, at least 1 */
     const char *job;    /* name of the job, for texts */
     const char *job_id; /* the same for all drivers of the job, and for no other job */
+    /* The job runs already: a failure that may pass is reported as CATALOG_AWAY, and the directory
+     * is opened again later. A directory that is missing is not made, because its file system may
+     * not be mounted. */
+    bool patient;
 };
 
 /* Copies the options, starts the thread and returns without waiting for the disk: CATALOG_READY
@@ -32,7 +36,8 @@ int catalog_start(const struct catalog_options *options, struct catalog **ret_ca
 /*
  * All files of the manifest are written: checks that each is visible here, writes manifest.json and
  * COMPLETE, and reports CATALOG_DONE with this number. The manifest is copied. Requests are carried
- * out in their order. Only after a CATALOG_READY. HVD_E_NOMEM: nothing will be reported.
+ * out in their order. Only after a CATALOG_READY; a patient catalog fails the requests before it.
+ * HVD_E_NOMEM: nothing will be reported.
  */
 int catalog_complete(struct catalog *catalog, uint64_t number,
                      const struct checkpoint_manifest *manifest) MUST_CHECK;
@@ -42,9 +47,10 @@ int catalog_complete(struct catalog *catalog, uint64_t number,
 int catalog_reject(struct catalog *catalog, uint64_t commit) MUST_CHECK;
 
 enum catalog_event {
-    /* The first event, once. code 0: the job begins with the checkpoint `path`. HVD_E_NOTFOUND:
-     * there is none, and the job begins anew; the directory is ready for checkpoints. Any other
-     * code: the job must not begin; HVD_E_BUSY: another job uses the directory. */
+    /* Once, and before it only CATALOG_AWAY and CATALOG_NOTE. code 0: the job begins with the
+     * checkpoint `path`. HVD_E_NOTFOUND: there is none, and the job begins anew; the directory is
+     * ready for checkpoints. Any other code: the job must not begin; HVD_E_BUSY: another job uses
+     * the directory. */
     CATALOG_READY,
     /* The request with this number is done. code 0: the checkpoint is complete and durable, in
      * `path`. HVD_E_LOST: another job or driver owns the directory now, and each later request has
@@ -55,7 +61,10 @@ enum catalog_event {
     CATALOG_OLDER,
     /* Only a text for the log. code 0: an old checkpoint was removed; any other code: a checkpoint
      * was skipped. */
-    CATALOG_NOTE
+    CATALOG_NOTE,
+    /* Of a patient catalog, before CATALOG_READY: the directory cannot be used now. The thread
+     * tries again, after 1 s to 1 min. */
+    CATALOG_AWAY
 };
 
 struct catalog_result {
@@ -64,7 +73,7 @@ struct catalog_result {
     int code;
     char text[ERR_TEXT_MAX]; /* why, when code is not 0 */
     char path[CATALOG_PATH_MAX];
-    uint64_t commit; /* of the checkpoint in `path` */
+    uint64_t commit; /* the commit of the checkpoint in `path` */
     uint32_t ranks;
 };
 

@@ -15,6 +15,16 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#define OWNER_FIELD_MAX 300
+
+/* The facts of OWNER, for texts; a field is "" if the file does not have it. */
+struct owner_facts {
+    char job[OWNER_FIELD_MAX];
+    char id[OWNER_FIELD_MAX];
+    char host[OWNER_FIELD_MAX];
+    char pid[OWNER_FIELD_MAX];
+};
+
 /* Reads OWNER as text; "" if there is none. */
 static int owner_read_text(struct checkpoint_store *store, char text[OWNER_TEXT_MAX],
                            struct hvd_err *err)
@@ -53,25 +63,12 @@ static void owner_parse(const char *text, struct owner_facts *facts)
     }
 }
 
-int owner_read(struct checkpoint_store *store, struct owner_facts *ret_facts, struct hvd_err *err)
-{
-    char text[OWNER_TEXT_MAX];
-    int rc = owner_read_text(store, text, err);
-
-    if (rc)
-        return rc;
-    if (!text[0])
-        return err_set(err, HVD_E_NOTFOUND, "%s: has no file " OWNER_FILE,
-                       checkpoint_store_where(store));
-    owner_parse(text, ret_facts);
-    return 0;
-}
-
 /* Sets the error about the owner whose facts these are. */
 static int owner_refuse(struct checkpoint_store *store, int code, const struct owner_facts *facts,
                         const char *remedy, struct hvd_err *err)
 {
-    return err_set(err, code, "%s: job \"%s\" (host %s, pid %s) keeps its checkpoints there; %s",
+    return err_set(err, code,
+                   "%s: job \"%s\" (host %s, pid %s) keeps its checkpoints in this place; %s",
                    checkpoint_store_where(store), facts->job[0] ? facts->job : "?",
                    facts->host[0] ? facts->host : "?", facts->pid[0] ? facts->pid : "?", remedy);
 }
@@ -83,6 +80,7 @@ int owner_take(struct checkpoint_store *store, const char *job, const char *job_
     struct owner owner = { .lock = -1 };
     struct checkpoint_object *object;
     struct owner_facts facts = { .job = "" };
+    char text[OWNER_TEXT_MAX];
     char host[256] = "?";
     uint64_t token = (uint64_t)clock_wall_us();
     pid_t holder = 0;
@@ -92,7 +90,8 @@ int owner_take(struct checkpoint_store *store, const char *job, const char *job_
     snprintf(path, sizeof(path), "%s/" OWNER_LOCK, checkpoint_store_where(store));
     rc = checkpoint_store_directory(store) < 0 ? HVD_E_UNSUPPORTED
                                                : lock_take(path, &owner.lock, &holder, err);
-    if (rc == HVD_E_BUSY && !owner_read(store, &facts, NULL)) {
+    if (rc == HVD_E_BUSY && !owner_read_text(store, text, NULL) && text[0]) {
+        owner_parse(text, &facts);
         if (strcmp(facts.id, job_id) != 0)
             return owner_refuse(store, HVD_E_BUSY, &facts,
                                 "give each job a --checkpoint-dir of its own, or stop that job",

@@ -8,22 +8,14 @@
 
 #include "state/checkpoint/storage.h"
 
-#define OWNER_FILE      "OWNER"
-#define OWNER_LOCK      "LOCK"
-#define OWNER_TEXT_MAX  1024
-#define OWNER_FIELD_MAX 300
+#define OWNER_FILE     "OWNER"
+#define OWNER_LOCK     "LOCK"
+#define OWNER_TEXT_MAX 1024
 
 struct owner {
-    int lock;                  /* descriptor; -1: the file system has no locks */
-    char text[OWNER_TEXT_MAX]; /* of OWNER: job, id, host, pid and a token of this owner */
-};
-
-/* The facts of OWNER, for texts; a field is "" if the file does not have it. */
-struct owner_facts {
-    char job[OWNER_FIELD_MAX];
-    char id[OWNER_FIELD_MAX];
-    char host[OWNER_FIELD_MAX];
-    char pid[OWNER_FIELD_MAX];
+    int lock; /* descriptor; -1: the file system has no locks */
+    /* the contents of the file OWNER: job, id, host, pid and a token of this owner */
+    char text[OWNER_TEXT_MAX];
 };
 
 /*
@@ -33,15 +25,12 @@ struct owner_facts {
 int owner_take(struct checkpoint_store *store, const char *job, const char *job_id,
                struct owner *ret_owner, struct hvd_err *err) MUST_CHECK;
 
-/* Checks that OWNER still is of this owner. HVD_E_LOST: it is of another one, which is named. */
+/* Checks that the file OWNER still names this owner. HVD_E_LOST: the file names another owner, and
+ * so does the text of err. */
 int owner_check(struct checkpoint_store *store, const struct owner *owner,
                 struct hvd_err *err) MUST_CHECK;
 
 /* Gives the lock back. OWNER stays, as a hint. */
 void owner_release(struct owner *owner);
-
-/* Reads OWNER. HVD_E_NOTFOUND: there is none. */
-int owner_read(struct checkpoint_store *store, struct owner_facts *ret_facts,
-               struct hvd_err *err) MUST_CHECK;
 
 #endif

@@ -22,6 +22,7 @@ struct prune {
     void *arg;
     size_t complete; /* complete checkpoints so far, the newest first */
     size_t removed;
+    struct hvd_err failed; /* the first folder that could not be removed; code 0: none */
 };
 
 /* Names of files in a folder that its manifest does not have; in the directory itself, which has no
@@ -67,7 +68,8 @@ static int note_leftover(void *arg, const char *name)
     return rc;
 }
 
-/* Removes the files of older attempts from the folder of a complete checkpoint, or unfinished
+/* Removes what attempts have left over: files of older attempts from the folder of a complete
+ * checkpoint, which its manifest does not name; or unfinished
  * objects from the directory ("", NULL). A failure is left for the next time. */
 static void remove_leftovers(struct prune *prune, const char *folder,
                              const struct checkpoint_manifest *manifest)
@@ -85,7 +87,7 @@ static void remove_leftovers(struct prune *prune, const char *folder,
     VEC_RELEASE(&found);
 }
 
-static int prune_folder(void *arg, const char *folder, uint64_t commit)
+static int prune_checkpoint(void *arg, const char *folder, uint64_t commit)
 {
     struct prune *prune = arg;
     struct checkpoint_manifest manifest;
@@ -99,35 +101,43 @@ static int prune_folder(void *arg, const char *folder, uint64_t commit)
     if (!rc)
         checkpoint_manifest_release(&manifest);
     if (!rc && ++prune->complete > prune->keep)
-        why = "newer ones are kept";
+        why = "newer checkpoints are kept";
     else if (rc == HVD_E_NOTFOUND && (prune->all_incomplete || prune->complete > 0))
-        why = "it was never completed";
+        why = "the checkpoint was never completed";
     else if (rc == HVD_E_CORRUPT && prune->complete >= prune->keep)
-        why = "it is broken, and newer ones are kept";
+        why = "the checkpoint is damaged, and newer ones are kept";
     if (!why)
         return 0;
     rc = checkpoint_remove(prune->store, folder, &err);
     prune->removed += rc == 0;
+    if (rc && !prune->failed.code)
+        err_set(&prune->failed, rc, "%s", err.text);
     if (rc)
         prune_say(prune, "%s", err.text);
     else
-        prune_say(prune, "%s/%s: removed, as %s", checkpoint_store_where(prune->store), folder,
+        prune_say(prune, "%s/%s: removed, because %s", checkpoint_store_where(prune->store), folder,
                   why);
     return 0;
 }
 
-size_t prune_checkpoints(struct checkpoint_store *store, uint64_t keep, bool all_incomplete,
-                         prune_note_fn *note, void *arg, size_t *ret_kept)
+int prune_checkpoints(struct checkpoint_store *store, uint64_t keep, bool all_incomplete,
+                      prune_note_fn *note, void *arg, size_t *ret_removed, size_t *ret_kept,
+                      struct hvd_err *err)
 {
-    struct prune prune = { store, keep, all_incomplete, note, arg, 0, 0 };
-    struct hvd_err err = { .code = 0 };
+    struct prune prune = {
+        .store = store, .keep = keep, .all_incomplete = all_incomplete, .note = note, .arg = arg
+    };
+    int rc;
 
     ASSERT(keep > 0);
-    if (checkpoint_each(store, prune_folder, &prune, &err))
-        prune_say(&prune, "%s", err.text);
+    rc = checkpoint_each(store, prune_checkpoint, &prune, err);
+    if (!rc && prune.failed.code)
+        rc = err_set(err, prune.failed.code, "%s", prune.failed.text);
     if (all_incomplete)
         remove_leftovers(&prune, "", NULL);
+    if (ret_removed)
+        *ret_removed = prune.removed;
     if (ret_kept)
         *ret_kept = prune.complete < keep ? prune.complete : (size_t)keep;
-    return prune.removed;
+    return rc;
 }

@@ -12,12 +12,14 @@
  *   - folders without COMPLETE that are older than the newest complete one; all of them, and
  *     unfinished objects of the directory, when `all_incomplete` says that no attempt is under way;
  *   - files that no manifest has, in the kept folders but the newest one, in which an attempt may
- * be under way. note (may be NULL) gets a line for each removal and for each failure. Goes on after
- * a failure. Returns how many folders were removed. *ret_kept (may be NULL) is how many complete
- * checkpoints stay.
+ * be under way. note (may be NULL) gets a line for each removal and for each folder that cannot be
+ * removed. Goes on after such a failure. *ret_removed is how many folders were removed, *ret_kept
+ * how many complete checkpoints stay; both may be NULL, and are set in any case. Returns 0, or the
+ * first failure: the storage cannot be listed, or a folder cannot be removed.
  */
 typedef void prune_note_fn(void *arg, const char *text);
-size_t prune_checkpoints(struct checkpoint_store *store, uint64_t keep, bool all_incomplete,
-                         prune_note_fn *note, void *arg, size_t *ret_kept);
+int prune_checkpoints(struct checkpoint_store *store, uint64_t keep, bool all_incomplete,
+                      prune_note_fn *note, void *arg, size_t *ret_removed, size_t *ret_kept,
+                      struct hvd_err *err) MUST_CHECK;
 
 #endif

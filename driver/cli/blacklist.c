@@ -24,4 +24,5 @@ const struct cli_verb cli_blacklist = {
     .about = "Shows which hosts and slots have failed, and when they are used again; with clear, "
              "forgets the failures of a host or slot.",
     .read = blacklist_read,
+    .repeats = true,
 };

@@ -8,4 +8,5 @@ const struct cli_verb cli_changes = {
     .name = "changes",
     .words = "",
     .about = "Shows what each change of the membership has cost, by phase.",
+    .repeats = true,
 };

@@ -10,8 +10,8 @@ const struct cli_verb cli_checkpoint = {
     .name = "checkpoint",
     .words = "",
     .about = "Writes the newest commit of a running job to its --checkpoint-dir, without waiting "
-             "for the next interval, and says its name.",
+             "for the next interval, and prints the name of the checkpoint.",
     .read = cli_read_wait,
     .unfinished = "the driver has ended before the checkpoint was complete; 'hvd-elastic "
-                  "checkpoints' says which checkpoints are",
+                  "checkpoints' says which checkpoints are complete",
 };

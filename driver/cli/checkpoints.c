@@ -37,7 +37,7 @@ struct checkpoints {
     struct hvd_err *err;
 };
 
-static uint64_t bytes_of(const struct checkpoint_manifest *manifest)
+static uint64_t manifest_bytes_of(const struct checkpoint_manifest *manifest)
 {
     uint64_t bytes = 0;
 
@@ -61,53 +61,53 @@ static int verify_one(struct checkpoint_store *store, const struct checkpoint_ma
     return rc;
 }
 
-/* Appends the row of one checkpoint. A checkpoint that cannot be loaded has only its commit and the
- * reason. */
-static int print_row(struct checkpoints *run, uint64_t commit,
-                     const struct checkpoint_manifest *manifest, const char *state)
+/* Adds the row of one checkpoint, as JSON or as text. manifest: NULL if the checkpoint cannot be
+ * loaded (code, why); then only its commit and the reason are known. */
+static int show_row(struct checkpoints *run, uint64_t commit,
+                    const struct checkpoint_manifest *manifest, int code, const char *why)
 {
     int64_t age_us = manifest ? clock_wall_us() - manifest->wall_us : -1;
+    const char *state = code ? why : run->verify ? "complete, verified" : "complete";
     char name[CHECKPOINT_FOLDER_MAX], age[TIME_TEXT_MAX];
-
-    checkpoint_folder(commit, name);
-    if (!manifest)
-        return buf_printf(&run->out, "%-22s  %5s  %7s  %14s  %-10s  %s\n", name + strlen("commit-"),
-                          "-", "-", "-", "-", state);
-    return buf_printf(&run->out, "%-22s  %5" PRIu32 "  %7zu  %14" PRIu64 "  %-10s  %s\n",
-                      name + strlen("commit-"), manifest->ranks, manifest->entries.count,
-                      bytes_of(manifest),
-                      time_format(age_us > 0 ? age_us / TIME_S * TIME_S : 0, age), state);
-}
-
-static void json_row(struct checkpoints *run, const char *folder, uint64_t commit,
-                     const struct checkpoint_manifest *manifest, int code, const char *why)
-{
     struct json *json = &run->line;
 
+    checkpoint_folder(commit, name);
+    if (!run->json && !manifest)
+        return buf_printf(&run->out, "%-22s  %5s  %7s  %14s  %-10s  %s\n", name + strlen("commit-"),
+                          "-", "-", "-", "-", state);
+    if (!run->json)
+        return buf_printf(&run->out, "%-22s  %5" PRIu32 "  %7zu  %14" PRIu64 "  %-10s  %s\n",
+                          name + strlen("commit-"), manifest->ranks, manifest->entries.count,
+                          manifest_bytes_of(manifest),
+                          time_format(age_us > 0 ? age_us / TIME_S * TIME_S : 0, age), state);
     json_open(json, NULL, '{');
-    json_text(json, "folder", folder);
+    json_text(json, "folder", name);
     json_number(json, "round", COMMIT_ROUND_OF(commit));
     json_number(json, "commit", COMMIT_PLACE_OF(commit));
     json_bool(json, "complete", code == 0);
-    json_text(json, "text", why);
+    json_text(json, "text", code ? why : "");
     if (manifest) {
         json_text(json, "job", manifest->job);
         json_number(json, "ranks", manifest->ranks);
         json_number(json, "entries", manifest->entries.count);
-        json_number(json, "bytes", bytes_of(manifest));
-        json_seconds(json, "age_s", clock_wall_us() - manifest->wall_us);
+        json_number(json, "bytes", manifest_bytes_of(manifest));
+        json_seconds(json, "age_s", age_us);
     }
     json_close(json, '}');
+    return 0;
 }
 
-/* Shows one checkpoint, the newest first. One that was never completed is no failure. */
+/* Shows one checkpoint, the newest first. One that was never completed is no failure; one that is
+ * removed while it is looked at is left out. */
 static int show_folder(void *arg, const char *folder, uint64_t commit)
 {
     struct checkpoints *run = arg;
     struct checkpoint_manifest manifest;
     struct hvd_err why = { .text = "" };
+    char name[LIMIT_CHECKPOINT_NAME_BYTES + 1];
+    uint64_t bytes;
     bool loaded;
-    int rc, printed = 0;
+    int rc, printed;
 
     if (run->only && strcmp(run->only, folder) != 0)
         return 0;
@@ -115,16 +115,18 @@ static int show_folder(void *arg, const char *folder, uint64_t commit)
     loaded = rc == 0;
     if (!rc && run->verify)
         rc = verify_one(run->store, &manifest, &why);
+    /* COMPLETE goes first when the job removes a checkpoint. */
+    snprintf(name, sizeof(name), "%s/" CHECKPOINT_COMPLETE, folder);
+    if (rc && !run->only && (loaded || rc != HVD_E_NOTFOUND) &&
+        checkpoint_store_size(run->store, name, &bytes, NULL) == HVD_E_NOTFOUND) {
+        if (loaded)
+            checkpoint_manifest_release(&manifest);
+        return 0;
+    }
     if (rc == HVD_E_NOMEM)
         return rc;
     run->broken += rc != 0 && (rc != HVD_E_NOTFOUND || run->only);
-    if (run->json)
-        json_row(run, folder, commit, loaded ? &manifest : NULL, rc, rc ? why.text : "");
-    else
-        printed = print_row(run, commit, loaded ? &manifest : NULL,
-                            rc            ? why.text
-                            : run->verify ? "complete, verified"
-                                          : "complete");
+    printed = show_row(run, commit, loaded ? &manifest : NULL, rc, why.text);
     if (loaded)
         checkpoint_manifest_release(&manifest);
     return printed;
@@ -156,10 +158,12 @@ static int show_all(struct checkpoints *run)
         rc = client_print(buf_text(&run->out), run->out.length);
     if (rc)
         return err_set(run->err, rc, "checkpoints: %s", err_text(rc));
-    return run->broken ? err_set(run->err, HVD_E_CORRUPT,
-                                 "%s: %zu of the checkpoints cannot be used; see the list",
-                                 checkpoint_store_where(run->store), run->broken)
-                       : 0;
+    return run->broken
+               ? err_set(run->err, HVD_E_CORRUPT,
+                         "%s: %zu of the checkpoints cannot be used; the list above says why, and "
+                         "'hvd-elastic checkpoints prune' removes such checkpoints",
+                         checkpoint_store_where(run->store), run->broken)
+               : 0;
 }
 
 /* Copies one file of the checkpoint, and compares the checksum of each chunk. */
@@ -237,9 +241,10 @@ static void print_note(void *arg, const char *text)
     printf("%s\n", text);
 }
 
-static int prune_all(struct checkpoints *run, const char *word)
+/* Removes all checkpoints but the newest complete ones; `keep_text` is the number of those. */
+static int prune_to_count(struct checkpoints *run, const char *keep_text)
 {
-    struct span span = { word, strlen(word) };
+    struct span span = { keep_text, strlen(keep_text) };
     uint64_t keep;
     size_t removed, kept;
     int rc = text_parse_u64(span, 1, LIMIT_CHECKPOINTS, "the number of checkpoints that stay",
@@ -247,14 +252,17 @@ static int prune_all(struct checkpoints *run, const char *word)
 
     if (rc)
         return err_prefix(run->err, HVD_E_INVAL, "checkpoints prune");
-    removed = prune_checkpoints(run->store, keep, false, print_note, NULL, &kept);
+    rc = prune_checkpoints(run->store, keep, false, print_note, NULL, &removed, &kept, run->err);
+    if (rc)
+        return rc;
     printf("%zu removed, %zu complete checkpoints stay\n", removed, kept);
     return 0;
 }
 
-/* Finds --checkpoint-dir among the options with which the driver of the job was started: the file
- * "command" in the folder of the job is a mark, the current folder, the options as lines of a
- * config file, and more texts, each with its NUL. */
+/* Finds --checkpoint-dir among the options with which the driver of the job was started. The file
+ * "command" in the folder of the job holds texts that each end with a NUL: a mark of the format,
+ * the current folder of the driver, its options (lines of a config file), and others that are not
+ * read here. */
 static int find_dir_of_job(const struct cli_request *request, char where[LIMIT_PATH_BYTES],
                            struct hvd_err *err)
 {
@@ -306,13 +314,16 @@ static int checkpoints_read(struct cli_request *request, struct hvd_err *err)
                        "checkpoints: the job or directory is missing; write a job's name, or the "
                        "path that it has as --checkpoint-dir");
     if (action && !takes && strcmp(action, "verify") != 0)
-        return err_set(err, HVD_E_INVAL,
-                       "checkpoints: %.64s is none of verify, export DEST and prune N", action);
+        return err_set(
+            err, HVD_E_INVAL,
+            "checkpoints: %.64s is none of verify, export DEST and prune N; give one of them",
+            action);
     if (takes && !value)
         return err_set(err, HVD_E_INVAL, "checkpoints %s: one word is missing: %s", action,
                        *action == 'e' ? "the directory of the copy" : "how many checkpoints stay");
     if (!takes && value)
-        return err_set(err, HVD_E_INVAL, "checkpoints: %.64s: one word too many", value);
+        return err_set(err, HVD_E_INVAL, "checkpoints: %.64s: one word too many; leave it out",
+                       value);
     return 0;
 }
 
@@ -327,7 +338,8 @@ static int checkpoints_run(const struct cli_request *request, struct hvd_err *er
     int rc;
 
     if (strlen(request->words[0]) >= sizeof(where))
-        return err_set(err, HVD_E_INVAL, "checkpoints: the path has more than %d bytes",
+        return err_set(err, HVD_E_INVAL,
+                       "checkpoints: the path has more than %d bytes; give a shorter path",
                        LIMIT_PATH_BYTES - 1);
     snprintf(where, sizeof(where), "%s", request->words[0]);
     /* A word without a slash that is no directory is the name of a job. */
@@ -347,7 +359,7 @@ static int checkpoints_run(const struct cli_request *request, struct hvd_err *er
     if (!rc && !strcmp(action, "export"))
         rc = export_one(&run, request->words[2]);
     else if (!rc && !strcmp(action, "prune"))
-        rc = prune_all(&run, request->words[2]);
+        rc = prune_to_count(&run, request->words[2]);
     else if (!rc)
         rc = show_all(&run);
     checkpoint_store_close(run.store);

@@ -11,41 +11,60 @@
 #include "driver/cli/client.h"
 #include "driver/cli/find_job.h"
 #include "driver/cli/verbs.h"
+#include "driver/store/etcd_store.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The exit codes of docs/cli.md. */
 enum { CLI_DONE = 0, CLI_REFUSED = 1, CLI_USAGE = 2, CLI_BROKEN = 4, CLI_INTERRUPTED = 130 };
 
-#define ANSWER_TIMEOUT_US (30 * TIME_S)
+#define FOLLOW_S     1 /* time between two answers with --follow */
+#define CLEAR_SCREEN "\x1b[H\x1b[2J"
 
 bool cli_is_verb(const char *word)
 {
     return cli_find_verb(word) != NULL;
 }
 
+int cli_verb_behind_options(int argc, char **argv)
+{
+    struct cli_options options = { .job = NULL };
+    struct opt_set set;
+    int at = 0, read = 0;
+
+    if (argc < 2 || argv[1][0] != '-' ||
+        opt_init(&set, cli_option_table, cli_option_count, &options))
+        return 0;
+    /* Words that are no options of a verb belong to a job. "--" says that a command follows. */
+    if (!opt_argv(&set, argc, argv, &read, NULL) && read < argc && cli_is_verb(argv[read]) &&
+        strcmp(argv[read - 1], "--") != 0)
+        at = read;
+    opt_release(&set);
+    return at;
+}
+
 /* ---- the command line ----------------------------------------------------------------------- */
 
-/* Makes the request from the words and options of the command line and the environment. `rest` is
- * how many words opt_argv has read before the next word that is no option. */
+/* Makes the request from the words and options of the command line and the environment. */
 static int cli_read_request(struct cli_request *request, int argc, char **argv, struct hvd_err *err)
 {
     const struct cli_options *options = &request->options;
     const struct cli_verb *verb = request->verb;
-    int at = 1; /* the index of the verb: opt_argv skips the first word as the program's name */
-    int rest = 0;
+    int at = 1;   /* the index of the verb: opt_argv skips the first word as the program's name */
+    int read = 0; /* how many words opt_argv has read before the next word that is no option */
     int rc;
 
     /* Words and options may be in any order: opt_argv stops at each word, and the next call goes on
      * after it. */
     for (; at < argc; request->words[request->word_count++] = argv[at]) {
-        rc = opt_argv(&request->set, argc - at, argv + at, &rest, err);
+        rc = opt_argv(&request->set, argc - at, argv + at, &read, err);
         if (rc)
             return rc;
-        at += rest;
+        at += read;
         if (at >= argc)
             break;
         if (request->word_count == CLI_WORDS_MAX)
@@ -76,6 +95,11 @@ static int cli_read_request(struct cli_request *request, int argc, char **argv, 
                        options->job);
     if (!request->job)
         request->job = options->job;
+    if (options->follow && !verb->repeats && verb != &cli_events)
+        return err_set(err, HVD_E_INVAL,
+                       "%s: --follow is for events, status, hosts, changes and blacklist; leave it "
+                       "out",
+                       verb->name);
     return 0;
 }
 
@@ -105,28 +129,52 @@ static int cli_exit_code_of(int code)
     }
 }
 
-/* Answers from the journal of a job that has no driver. */
-static int cli_show_orphan(const struct cli_request *request, const char *folder,
-                           struct hvd_err *err)
+/* Called when no driver of the job listens on this machine: answers without a driver, by the verb's
+ * answer_offline or by a table made from the job's journal, and else prints why there is no driver.
+ * `folder` NULL: the job has no folder here, and `err` already says why. Returns the exit code. */
+static int cli_answer_offline(struct cli_request *request, const char *folder, struct hvd_err *err)
 {
+    const struct cli_options *options = &request->options;
+    const struct etcd_store_config store = { .url = options->store,
+                                             .ca_file = options->store_ca,
+                                             .cert_file = options->store_cert,
+                                             .key_file = options->store_key,
+                                             .user = options->store_user,
+                                             .password_file = options->store_password_file,
+                                             .insecure = options->store_insecure,
+                                             .lease_us = 2 * TIME_S };
+    const struct cli_place place = { .folder = folder,
+                                     .job = request->job,
+                                     .store = options->store ? &store : NULL };
     struct table_facts facts;
     struct core_view view;
     struct buf out;
-    int rc;
+    int rc = HVD_E_NOTFOUND;
 
-    core_view_init(&view);
-    buf_init(&out, LIMIT_ANSWER_BYTES);
-    rc = request->orphan(folder, &view, &facts, err);
-    if (!rc) {
-        rc = request->verb->orphan_table(&view, &facts, request->options.json, &out);
-        if (!rc)
-            rc = client_print(buf_text(&out), out.length);
-        if (rc)
-            err_set(err, rc, "%s", err_text(rc));
+    /* An answer that goes on (--follow) needs a driver. For a verb that ends the driver, `follow`
+     * only means that the verb waits for the end. */
+    if (request->verb->answer_offline && (!request->ask.follow || request->verb->ends_driver)) {
+        rc = request->verb->answer_offline(request, &place, err);
+    } else if (request->verb->orphan_table && request->orphan) {
+        /* the journal of the job tells what its last driver knew */
+        core_view_init(&view);
+        buf_init(&out, LIMIT_ANSWER_BYTES);
+        rc = request->orphan(&place, &view, &facts, err);
+        if (!rc) {
+            rc = request->verb->orphan_table(&view, &facts, request->options.json, &out);
+            if (!rc)
+                rc = client_print(buf_text(&out), out.length);
+            if (rc)
+                err_set(err, rc, "%s", err_text(rc));
+        }
+        buf_release(&out);
+        core_view_release(&view);
     }
-    buf_release(&out);
-    core_view_release(&view);
-    return rc;
+    if (!rc)
+        return CLI_DONE;
+    if (rc == HVD_E_NOTFOUND && folder)
+        rc = cli_no_driver(folder, err);
+    return cli_complain(request, cli_exit_code_of(rc), err);
 }
 
 /* Sends the request to the job's driver, or answers the request without a driver. Returns the exit
@@ -145,7 +193,8 @@ static int cli_ask_driver(struct cli_request *request, const char *folder)
 
     if (rc)
         return cli_complain(request, CLI_BROKEN, &err);
-    rc = client_ask(name, &request->ask, endless ? TIME_NEVER : ANSWER_TIMEOUT_US, &outcome, &err);
+    rc = client_ask(name, &request->ask, endless ? TIME_NEVER : ANSWER_TIMEOUT_US, &outcome, NULL,
+                    &err);
     mem_free(name);
     if (fd >= 0) /* the folder of the job, which only a socket with a long path needs; -1: none */
         close(fd);
@@ -157,8 +206,11 @@ static int cli_ask_driver(struct cli_request *request, const char *folder)
         /* client_ask has put the text of a refusal into `err`, although rc is 0. */
         if (outcome.code) /* with --json the refusal is the answer, and is printed already */
             return request->options.json ? CLI_REFUSED : cli_complain(request, CLI_REFUSED, &err);
-        if (outcome.answered || (outcome.begun && ends_driver))
+        if (outcome.answered || (outcome.begun && ends_driver)) {
+            if (request->verb->done)
+                request->verb->done(request);
             return CLI_DONE;
+        }
         /* The connection has closed before the end of the answer. If no part of the answer has
          * come, `err` says why (client_on_closed). */
         if (outcome.begun)
@@ -170,16 +222,36 @@ static int cli_ask_driver(struct cli_request *request, const char *folder)
         fprintf(stderr, "hvd-elastic: the driver has ended\n");
         return CLI_DONE;
     }
-    /* HVD_E_NOTFOUND: no process listens on the socket, so the job has no driver now. */
-    if (rc == HVD_E_NOTFOUND && request->verb->answer_offline && !endless)
-        rc = request->verb->answer_offline(request, folder, &err);
-    else if (rc == HVD_E_NOTFOUND && request->verb->orphan_table && request->orphan)
-        rc = cli_show_orphan(request, folder, &err);
-    if (!rc)
-        return CLI_DONE;
-    if (rc == HVD_E_NOTFOUND)
-        rc = cli_no_driver(folder, &err);
-    return cli_complain(request, cli_exit_code_of(rc), &err);
+    /* No process listens on the socket, so the job has no driver now. */
+    return rc == HVD_E_NOTFOUND ? cli_answer_offline(request, folder, &err)
+                                : cli_complain(request, cli_exit_code_of(rc), &err);
+}
+
+/* Repeats the request until Ctrl-C, the driver's end, or the end of the reader. On a terminal each
+ * answer takes the place of the one before. `status`: the exit code of the first request. */
+static int cli_follow(struct cli_request *request, const char *folder, int status)
+{
+    const char *between = request->options.json ? "" : isatty(STDOUT_FILENO) ? CLEAR_SCREEN : "\n";
+    const struct timespec pause = { .tv_sec = FOLLOW_S };
+    sigset_t interrupt, before;
+    int signal;
+
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    while (status == CLI_DONE) {
+        sigprocmask(SIG_BLOCK, &interrupt, &before);
+        signal = sigtimedwait(&interrupt, NULL, &pause);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        if (signal == SIGINT)
+            break;
+        fputs(between, stdout);
+        status = fflush(stdout) || ferror(stdout) ? CLI_BROKEN : cli_ask_driver(request, folder);
+        if (status == CLI_BROKEN && ferror(stdout))
+            return CLI_DONE; /* the reader has ended, as "| head" does */
+        if (status == CLI_REFUSED || status == CLI_INTERRUPTED)
+            return CLI_DONE; /* the job has ended, which standard error says; or Ctrl-C */
+    }
+    return status;
 }
 
 /* Runs the verb argv[1], and returns the exit code of docs/cli.md. */
@@ -189,7 +261,7 @@ int cli_main(int argc, char **argv, cli_orphan_fn *orphan)
     struct hvd_err err;
     struct buf help;
     char usage[128];
-    char *folder;
+    char *folder = NULL;
     int status;
     int rc = opt_init(&request.set, cli_option_table, cli_option_count, &request.options);
 
@@ -214,10 +286,23 @@ int cli_main(int argc, char **argv, cli_orphan_fn *orphan)
         status = rc ? cli_complain(&request, cli_exit_code_of(rc), &err)
                  : fflush(stdout) || ferror(stdout) ? CLI_BROKEN
                                                     : CLI_DONE;
-    } else if ((rc = cli_find_job(request.options.state_dir, request.job, &folder, &err)) != 0) {
+    } else if ((rc = cli_find_job(request.options.state_dir, request.job, &folder, &err)) ==
+                   HVD_E_NOTFOUND &&
+               request.options.store && request.job) {
+        status = cli_answer_offline(&request, NULL, &err);
+    } else if (rc) {
         status = cli_complain(&request, cli_exit_code_of(rc), &err);
+    } else if (request.verb->live) {
+        rc = request.verb->live(&request, folder, &err);
+        if (rc == HVD_E_NOTFOUND && request.verb->answer_offline)
+            status = cli_answer_offline(&request, folder, &err);
+        else
+            status = rc ? cli_complain(&request, cli_exit_code_of(rc), &err) : CLI_DONE;
+        mem_free(folder);
     } else {
         status = cli_ask_driver(&request, folder);
+        if (request.options.follow && request.verb->repeats)
+            status = cli_follow(&request, folder, status);
         mem_free(folder);
     }
     opt_release(&request.set);

@@ -11,8 +11,23 @@
  * verb is started as "hvd-elastic [options] -- status". */
 bool cli_is_verb(const char *word);
 
+/* The index of a verb that stands behind options of verbs, as in "--job x status"; 0: there is
+ * none. */
+int cli_verb_behind_options(int argc, char **argv);
+
+struct etcd_store_config;
+
+/* Where to look for a job that has no driver. */
+struct cli_place {
+    const char *folder; /* NULL: the job is known only by its store in etcd */
+    const char *job;    /* NULL: the name is that of the folder */
+    bool ended_too;     /* a job that has ended is looked at, too */
+    /* --store; NULL: the folder knows where the store is */
+    const struct etcd_store_config *store;
+};
+
 /* Makes the view of a job that has no driver; see driver/orphan.h. */
-typedef int cli_orphan_fn(const char *folder, struct core_view *ret_view,
+typedef int cli_orphan_fn(const struct cli_place *place, struct core_view *ret_view,
                           struct table_facts *ret_facts, struct hvd_err *err);
 
 /* Runs the verb argv[1]. Returns its exit code (docs/cli.md). orphan: for the verbs that also

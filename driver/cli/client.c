@@ -1,8 +1,8 @@
 /*
  * client.c: the operator's side of a control connection: sends one ASK and gets TELLs until one is
  * marked as the last (the driver's side is driver/control/control.h). cli.c calls it. It runs an
- * event loop of its own, which ends with the connection, Ctrl-C, the timeout, or when the reader of
- * standard output is gone.
+ * event loop of its own, which ends when the connection is closed, the user presses Ctrl-C, the
+ * timeout has passed, or the reader of standard output is gone.
  */
 #include "driver/cli/client.h"
 
@@ -20,6 +20,7 @@
 struct client {
     const struct msg_ask *ask;
     struct client_outcome outcome;
+    struct buf *answer; /* NULL: the answer is printed */
     struct event_base *base;
     struct event *timeout;
     struct conn *conn;  /* NULL: the connection is closed */
@@ -62,8 +63,8 @@ int client_print(const char *text, size_t length)
     return rc;
 }
 
-/* Called for a message of the driver: prints one part of the answer (TELL). A refusal (a code
- * other than 0) becomes the error text instead, except with --json. The timeout ends with the
+/* Called for a message of the driver: prints or keeps one part of the answer (TELL). A refusal (a
+ * code other than 0) becomes the error text instead, except with --json. The timeout ends with the
  * first part. */
 static void client_on_msg(void *arg, const struct msg *msg)
 {
@@ -84,6 +85,14 @@ static void client_on_msg(void *arg, const struct msg *msg)
     if (tell->code && !client->ask->json) {
         err_set(client->err, tell->code, "%.*s", (int)tell->text.length,
                 (const char *)tell->text.at);
+    } else if (client->answer) {
+        client->rc = buf_append(client->answer, (const char *)tell->text.at, tell->text.length);
+        if (client->rc) {
+            err_set(client->err, client->rc,
+                    "no memory to keep the answer; free memory on this host");
+            client_leave(client);
+            return;
+        }
     } else {
         if (tell->text.length) {
             client->rc = client_print((const char *)tell->text.at, tell->text.length);
@@ -122,25 +131,27 @@ static void client_on_event(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     if (what & EV_TIMEOUT)
-        client->rc = err_set(client->err, HVD_E_TIMEOUT,
-                             "the driver does not answer, because it is stopped or its disk is "
-                             "very slow; try again");
+        client->rc =
+            err_set(client->err, HVD_E_TIMEOUT,
+                    "the driver runs, but has not answered in time, because its process is "
+                    "suspended (SIGSTOP) or its disk is very slow; continue a suspended "
+                    "driver with kill -CONT, or try again");
     else
         client->outcome.interrupted = true;
     client_leave(client);
 }
 
-/* Sends the request to the socket `name`, and prints the answer. Returns 0 if the driver was
- * reached; then *ret_outcome says how the request ended, and `err` may have the text of a
+/* Sends the request to the socket `name`, and prints or keeps the answer. Returns 0 if the driver
+ * was reached; then *ret_outcome says how the request ended, and `err` may have the text of a
  * refusal. */
 int client_ask(const char *name, const struct msg_ask *ask, int64_t timeout_us,
-               struct client_outcome *ret_outcome, struct hvd_err *err)
+               struct client_outcome *ret_outcome, struct buf *ret_answer, struct hvd_err *err)
 {
     static const struct conn_ops ops = { .opened = client_on_opened,
                                          .msg = client_on_msg,
                                          .closed = client_on_closed };
     const struct timeval timeout = clock_timeval(timeout_us);
-    struct client client = { .ask = ask, .at_line_start = true, .err = err };
+    struct client client = { .ask = ask, .answer = ret_answer, .at_line_start = true, .err = err };
     struct event *interrupt;
     int rc = 0;
 

@@ -1,9 +1,10 @@
 /*
- * client.h: one request to a driver. The answer is printed on standard output.
+ * client.h: one request to a driver. The answer is printed on standard output, or kept.
  */
 #ifndef DRIVER_CLI_CLIENT_H
 #define DRIVER_CLI_CLIENT_H
 
+#include "base/buf.h"
 #include "proto/msg.h"
 
 struct client_outcome {
@@ -15,16 +16,18 @@ struct client_outcome {
 };
 
 /*
- * Sends the request to the socket `name` and prints the answer. The text of a refusal goes to err,
+ * Sends the request to the socket `name` and prints the answer; ret_answer not NULL: appends the
+ * answer to it as it comes, instead. The text of a refusal goes to err,
  * but with --json it is printed like an answer. timeout_us: how long the first part of the answer
  * may take; TIME_NEVER: no limit. Returns 0 if the driver was connected; then *ret_outcome says how
  * the request ended. HVD_E_NOTFOUND: no process listens on the socket.
  */
 int client_ask(const char *name, const struct msg_ask *ask, int64_t timeout_us,
-               struct client_outcome *ret_outcome, struct hvd_err *err) MUST_CHECK;
+               struct client_outcome *ret_outcome, struct buf *ret_answer,
+               struct hvd_err *err) MUST_CHECK;
 
-/* Prints text that others have written, without control characters (base/text_show.h). 0 or
- * HVD_E_NOMEM. */
+/* Prints a text of another process; control characters are made visible (base/text_show.h). Returns
+ * 0 or HVD_E_NOMEM. */
 int client_print(const char *text, size_t length) MUST_CHECK;
 
 #endif

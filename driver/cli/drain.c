@@ -19,7 +19,7 @@ const struct cli_verb cli_drain = {
     .words = "HOST[:SLOT] ",
     .about = "Asks the workers of a host, or of one slot, to leave in order. Nothing is rolled "
              "back, and a worker that leaves is never counted as a failure. Nothing is launched "
-             "there until it is undrained.",
+             "there until 'hvd-elastic undrain'.",
     .read = drain_read,
 };
 

@@ -10,15 +10,14 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "driver/cli/client.h"
+#include "driver/control/events.h"
 #include "driver/control/tables.h"
 #include "os/file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The driver renames a file of more than LIMIT_EVENTS_LOG_BYTES, but until then the file may have
- * some more bytes. */
-#define LOG_BYTES_MAX (2 * LIMIT_EVENTS_LOG_BYTES)
+#define ESCAPED_MAX 6 /* a byte of the file takes at most so many bytes of JSON */
 
 static int events_read(struct cli_request *request, struct hvd_err *err)
 {
@@ -29,23 +28,53 @@ static int events_read(struct cli_request *request, struct hvd_err *err)
     return 0;
 }
 
+/* Prints a line of the file, without its facts or as JSON. `out` is room. */
+static int events_print_line(struct span line, bool json, struct buf *out)
+{
+    struct events_parsed parsed = events_parse(line);
+    char *moment = mem_strndup(parsed.moment.at, parsed.moment.length);
+    char *text = mem_strndup(parsed.text.at, parsed.text.length);
+    char *facts = mem_strndup(parsed.facts.at, parsed.facts.length);
+    int rc = HVD_E_NOMEM;
+
+    buf_clear(out);
+    if (moment && text && facts)
+        rc = table_event(moment, parsed.level, text, facts, json, out);
+    if (!rc && json)
+        fputs(buf_text(out), stdout);
+    else if (!rc)
+        rc = client_print(buf_text(out), out->length);
+    mem_free(moment);
+    mem_free(text);
+    mem_free(facts);
+    return rc;
+}
+
 /* Prints the newest lines of events.log, as they are or each as one line of JSON. */
-static int events_answer_offline(const struct cli_request *request, const char *folder,
+static int events_answer_offline(const struct cli_request *request, const struct cli_place *place,
                                  struct hvd_err *err)
 {
     char path[LIMIT_PATH_BYTES + sizeof("/events.log")];
     uint64_t lines = request->options.lines;
-    struct span rest, line, moment;
+    struct span rest, line;
     struct buf text;
     struct buf out;
     size_t at;
-    char *words;
     int rc;
 
-    snprintf(path, sizeof(path), "%s/events.log", folder);
-    buf_init(&text, LOG_BYTES_MAX);
-    buf_init(&out, LIMIT_CONFIG_LINE_BYTES);
+    if (!place->folder)
+        return err_set(err, HVD_E_NOTFOUND,
+                       "job %s has no state directory on this machine; ask on the machine of its "
+                       "last driver",
+                       place->job);
+    snprintf(path, sizeof(path), "%s/events.log", place->folder);
+    buf_init(&text, EVENTS_FILE_MAX);
+    buf_init(&out, ESCAPED_MAX * EVENTS_FILE_MAX);
     rc = file_read(path, &text, err);
+    /* The driver died inside the last line: the line gets the end that a next driver would write.
+     */
+    if (!rc && text.length && text.data[text.length - 1] != '\n')
+        rc = buf_append_text(&text, "\t\n");
     if (!rc) {
         /* Moves `at` back to the beginning of the newest `lines` lines. Each line ends in a
          * newline. */
@@ -55,27 +84,9 @@ static int events_answer_offline(const struct cli_request *request, const char *
                 at--;
         }
         rest = (struct span){ buf_text(&text) + at, text.length - at };
-        if (!request->options.json)
-            rc = client_print(rest.at, rest.length);
-        /* A line of the file is "TIME TEXT". */
-        while (request->options.json && !rc && span_next(&rest, '\n', &line)) {
-            if (!line.length)
-                continue;
-            moment = (struct span){ line.at, 0 };
-            span_next(&line, ' ', &moment);
-            words = mem_strndup(moment.at, moment.length + 1 + line.length);
-            if (words) {
-                words[moment.length] = '\0';
-                buf_clear(&out);
-                rc = table_event(words, line.length ? words + moment.length + 1 : "",
-                                 true /* as JSON */, &out);
-                if (!rc)
-                    fputs(buf_text(&out), stdout);
-            } else {
-                rc = HVD_E_NOMEM;
-            }
-            mem_free(words);
-        }
+        while (!rc && span_next(&rest, '\n', &line))
+            if (line.length)
+                rc = events_print_line(line, request->options.json, &out);
         if (rc)
             err_set(err, rc, "%s: %s", path, err_text(rc));
     }

@@ -150,7 +150,7 @@ int cli_find_job(const char *state_dir, const char *job, char **ret_folder, stru
         rc = job_path_root(&root, err);
         if (rc)
             return rc;
-        rc = search_root(&search, root, true /* alive only */, err);
+        rc = search_root(&search, root, true /* only jobs with a live driver */, err);
         if (!rc && search.found > 1)
             rc = err_set(err, HVD_E_EXISTS, "%zu jobs run here: %s; name one of them", search.found,
                          buf_text(&search.names));
@@ -160,7 +160,7 @@ int cli_find_job(const char *state_dir, const char *job, char **ret_folder, stru
                          "job, or give --state-dir",
                          root);
         if (!rc)
-            rc = job_private_check(search.folder, false /* do not make it */, err);
+            rc = job_private_check(search.folder, false /* do not make the folder */, err);
         if (!rc) {
             *ret_folder = search.folder;
             search.folder = NULL;
@@ -190,7 +190,7 @@ int cli_find_job(const char *state_dir, const char *job, char **ret_folder, stru
     }
     /* A folder of another user might have a socket at which that user answers. */
     if (!rc)
-        rc = job_private_check(folder, false /* do not make it */, err);
+        rc = job_private_check(folder, false /* do not make the folder */, err);
     if (rc)
         mem_free(folder);
     else
@@ -199,19 +199,27 @@ int cli_find_job(const char *state_dir, const char *job, char **ret_folder, stru
 }
 
 /* Sets the error for a folder in which no driver listens: no job at all, or a job without a driver
- * on this machine. */
+ * on this machine. A folder with a lock and without job.db is that of a job in etcd. */
 int cli_no_driver(const char *folder, struct hvd_err *err)
 {
     char file[LIMIT_PATH_BYTES + sizeof("/job.db")];
     const char *name = strrchr(folder, '/');
 
+    name = name ? name + 1 : "JOB";
     snprintf(file, sizeof(file), "%s/job.db", folder);
-    if (access(file, F_OK))
+    if (!access(file, F_OK))
         return err_set(err, HVD_E_NOTFOUND,
-                       "%s: there is no job in this folder; give the state directory of a job",
-                       folder);
+                       "%s: no driver of this job runs on this machine; if the job has not ended, "
+                       "resume it with 'hvd-elastic --resume %s --state-dir %s'",
+                       folder, name, folder);
+    snprintf(file, sizeof(file), "%s/lock", folder);
+    if (!access(file, F_OK))
+        return err_set(err, HVD_E_NOTFOUND,
+                       "%s: the journal of this job is in etcd, and no driver of this job runs on "
+                       "this machine; ask on the machine of its driver, take the job over with "
+                       "'hvd-elastic --resume %s --store URL', or end it with "
+                       "'hvd-elastic stop %s --store URL'",
+                       folder, name, name);
     return err_set(err, HVD_E_NOTFOUND,
-                   "%s: no driver of this job runs on this machine; if the job has not ended, "
-                   "resume it with 'hvd-elastic --resume %s --state-dir %s'",
-                   folder, name ? name + 1 : "JOB", folder);
+                   "%s: there is no job in this folder; give the state directory of a job", folder);
 }

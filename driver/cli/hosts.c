@@ -7,6 +7,8 @@
 const struct cli_verb cli_hosts = {
     .name = "hosts",
     .words = "",
-    .about = "Shows each host, what runs there, and why no more runs there; then each worker.",
+    .about = "Shows each host, how many of its slots are used, and why the other slots are not "
+             "used; then each worker.",
     .orphan_table = table_hosts,
+    .repeats = true,
 };

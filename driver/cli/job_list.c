@@ -31,7 +31,7 @@ const char *job_life_name(enum job_life life)
 
 /* Returns the exit code that the driver of an ended job had, as run.c gives it. Of a signal the
  * job's file has only the words. */
-static int job_list_status(int code, const char *text)
+int job_list_status(int code, const char *text)
 {
     switch (code) {
     case CORE_FINISHED: return 0;
@@ -65,8 +65,9 @@ static int job_list_add(struct job_list *list, const char *folder, const char *f
 
     if (rc == HVD_E_LIMIT) {
         mem_free(log);
-        return err_set(err, rc, "%s: there are more than %d jobs (LIMIT_JOBS_LISTED); prune some",
-                       folder, LIMIT_JOBS_LISTED);
+        return err_set(err, rc,
+                       "%s: with this folder there are more than %d jobs; remove ended jobs: %s",
+                       folder, LIMIT_JOBS_LISTED, "hvd-elastic prune");
     }
     snprintf(entry.job, sizeof(entry.job), "%.*s", (int)length, name);
     entry.folder = mem_strdup(folder);
@@ -112,7 +113,7 @@ int job_list_folder(struct job_list *list, const char *folder, struct hvd_err *e
 
     if (!path)
         return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
-    rc = job_private_check(folder, false /* do not make it */, err);
+    rc = job_private_check(folder, false /* do not make the folder */, err);
     if (!rc && !access(path, F_OK))
         rc = job_list_add(list, folder, "job.db", false, err);
     dir = rc ? NULL : opendir(folder);
@@ -140,7 +141,7 @@ int job_list_root(struct job_list *list, const char *root, struct hvd_err *err)
     while (dir && !rc && (item = readdir(dir))) {
         char *folder = *item->d_name == '.' ? NULL : job_path_join(root, item->d_name);
 
-        if (folder && !job_private_check(folder, false /* do not make it */, &ignored))
+        if (folder && !job_private_check(folder, false /* do not make the folder */, &ignored))
             rc = job_list_folder(list, folder, err);
         mem_free(folder);
     }

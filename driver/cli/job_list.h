@@ -19,16 +19,20 @@ struct job_entry {
     enum job_life life;
     int status;            /* ENDED: the exit code of the job's driver (docs/cli.md) */
     int64_t began_wall_us; /* 0: not known */
-    int64_t last_wall_us;  /* when a driver last wrote something: for an ended job its end */
+    int64_t last_wall_us;  /* when a driver last wrote something; of an ended job: when it ended */
     char *folder;          /* the state directory */
     char *file;            /* its job.db, or the NAME.db of a job that was put aside there */
     bool aside;            /* `file` is a NAME.db, in the folder of a later job */
-    char *text;            /* ENDED: the last words; DAMAGED: why the file cannot be read; or "" */
+    char *text; /* ENDED: how, as its driver said; DAMAGED: why it cannot be read; or "" */
 };
 
 struct job_list VEC(struct job_entry);
 
 const char *job_life_name(enum job_life life);
+
+/* Returns the exit code of the driver that has ended a job; `code` and `text` are those of its
+ * journal. */
+int job_list_status(int code, const char *text);
 
 /* job_list_root adds all jobs below the folder `root`, in which jobs are found by name
  * (job_path.h); if there is no such folder, there are none. job_list_folder adds the jobs of one

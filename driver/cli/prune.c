@@ -66,7 +66,7 @@ static int prune_read(struct cli_request *request, struct hvd_err *err)
 
     if (request->options.state_dir)
         return err_set(err, HVD_E_INVAL,
-                       "prune: it removes jobs in the user's own state directory, and takes no "
+                       "prune: removes only jobs in the user's own state directory, and takes no "
                        "--state-dir; remove the folder %s yourself",
                        request->options.state_dir);
     return prune_read_retain(request->options.retain, &retain, err);
@@ -85,7 +85,7 @@ static int prune_leftovers(const char *root, struct hvd_err *err)
         if (strncmp(item->d_name, PRUNED, strlen(PRUNED)) != 0)
             continue;
         path = job_path_join(root, item->d_name);
-        rc = path ? job_private_check(path, false /* do not make it */, err)
+        rc = path ? job_private_check(path, false /* do not make the folder */, err)
                   : err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
         if (!rc)
             rc = remove_tree(path, err);
@@ -96,25 +96,10 @@ static int prune_leftovers(const char *root, struct hvd_err *err)
     return rc;
 }
 
-/* Removes the file of a job that was put aside, with the files that SQLite keeps beside it. The
- * file itself goes last: as long as it is there, the next prune finds the job. */
-static int prune_aside(const struct job_entry *entry, struct hvd_err *err)
-{
-    static const char *const suffixes[] = { "-wal", "-shm", "" };
-    char path[LIMIT_PATH_BYTES + 8];
-
-    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-        snprintf(path, sizeof(path), "%s%s", entry->file, suffixes[i]);
-        if (unlink(path) && errno != ENOENT)
-            return remedy_set(err, path, "cannot be removed", errno);
-    }
-    return 0;
-}
-
 /* Removes the folder of an ended job. *ret_removed stays false if a driver has the job, or if a new
  * job has begun in the folder since it was listed. */
-static int prune_folder(const char *root, const struct job_entry *entry, bool *ret_removed,
-                        struct hvd_err *err)
+static int prune_job_folder(const char *root, const struct job_entry *entry, bool *ret_removed,
+                            struct hvd_err *err)
 {
     char aside[LIMIT_PATH_BYTES];
     struct job_facts facts = { .ended = false };
@@ -151,6 +136,8 @@ static int prune_folder(const char *root, const struct job_entry *entry, bool *r
 static int prune_list(const char *root, const struct job_list *list, const struct retain *retain,
                       size_t *ret_removed, struct hvd_err *err)
 {
+    static const char *const suffixes[] = { "-wal", "-shm", "" };
+    char path[LIMIT_PATH_BYTES + 8];
     const struct job_entry *entry;
     size_t ended = 0;
     int rc = 0;
@@ -166,10 +153,16 @@ static int prune_list(const char *root, const struct job_list *list, const struc
         if (ended-- <= retain->count &&
             (retain->us == TIME_NEVER || clock_wall_us() - entry->last_wall_us < retain->us))
             continue;
-        if (entry->aside)
-            removed = !(rc = prune_aside(entry, err));
-        else
-            rc = prune_folder(root, entry, &removed, err);
+        if (!entry->aside)
+            rc = prune_job_folder(root, entry, &removed, err);
+        /* A file that was put aside goes last, after the files that SQLite keeps beside it: as long
+         * as it is there, the next prune finds the job. */
+        for (size_t k = 0; entry->aside && !rc && k < ARRAY_SIZE(suffixes); k++) {
+            snprintf(path, sizeof(path), "%s%s", entry->file, suffixes[k]);
+            if (unlink(path) && errno != ENOENT)
+                rc = remedy_set(err, path, "cannot be removed", errno);
+            removed = !rc;
+        }
         *ret_removed += removed;
     }
     return rc;
@@ -206,8 +199,8 @@ static int prune_run(const struct cli_request *request, struct hvd_err *err)
 const struct cli_verb cli_prune = {
     .name = "prune",
     .words = "",
-    .about = "Removes the state of ended jobs, but not of the newest 100 that ended in the last 30 "
-             "days, or of those that --retain names. Living and orphaned jobs are never touched.",
+    .about = "Removes the state of ended jobs, except the newest 100 that ended in the last 30 "
+             "days, or the jobs that --retain names. Living and orphaned jobs are never touched.",
     .read = prune_read,
     .run = prune_run,
 };

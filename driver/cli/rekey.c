@@ -12,6 +12,6 @@ const struct cli_verb cli_rekey = {
              "A key that was stolen before is worth nothing afterwards.",
     .read = cli_read_wait,
     .unfinished =
-        "the driver has ended before all hosts had new keys; if the job goes on, its next "
-        "driver goes on with that: 'hvd-elastic rekey' waits for its end",
+        "the driver has ended before all hosts had new keys; if the job goes on, its next driver "
+        "changes the other keys, too: 'hvd-elastic rekey' waits until all keys are changed",
 };

@@ -9,4 +9,5 @@ const struct cli_verb cli_status = {
     .words = "",
     .about = "Shows where the job stands.",
     .orphan_table = table_status,
+    .repeats = true,
 };

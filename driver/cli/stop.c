@@ -27,21 +27,29 @@ static int stop_read(struct cli_request *request, struct hvd_err *err)
     return 0;
 }
 
-/* Sets *ret_job to the name of the job in the folder. HVD_E_STATE: the job has ended. */
-static int stop_find_name(const char *folder, char ret_job[JOB_NAME_MAX + 1], struct hvd_err *err)
+/* Sets *ret_job to the name of the job in the file at `path`; NULL: in etcd. HVD_E_STATE: the job
+ * has ended. HVD_E_EXISTS: its driver lives on another machine. */
+static int stop_find_job(const struct cli_request *request, const struct cli_place *place,
+                         const char *path, char ret_job[JOB_NAME_MAX + 1], struct hvd_err *err)
 {
-    char *path = job_path_join(folder, "job.db");
+    struct table_facts shown;
+    struct core_view view;
     struct job_facts facts;
     struct store *store = NULL;
     int rc;
 
-    if (!path)
-        return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+    if (!path) {
+        core_view_init(&view);
+        rc = request->orphan ? request->orphan(place, &view, &shown, err) : HVD_E_NOTFOUND;
+        if (!rc)
+            snprintf(ret_job, JOB_NAME_MAX + 1, "%s", shown.job);
+        core_view_release(&view);
+        return rc;
+    }
     rc = job_file_look(path, &store, err);
     if (!rc)
         rc = store_facts(store, &facts, err);
     store_close(store);
-    mem_free(path);
     if (rc)
         return rc;
     explicit_bzero(facts.key, sizeof(facts.key));
@@ -54,25 +62,51 @@ static int stop_find_name(const char *folder, char ret_job[JOB_NAME_MAX + 1], st
 /* Ends a job that has no driver, and waits for that, also with --no-wait. The driver that does it
  * says on standard error which hosts could not be reached; apart from a checkpoint it takes at most
  * twice --kill-grace and one --lease. */
-static int stop_answer_offline(const struct cli_request *request, const char *folder,
+static int stop_answer_offline(const struct cli_request *request, const struct cli_place *place,
                                struct hvd_err *err)
 {
-    char words[][16] = { "hvd-elastic", "--resume", "--state-dir", "--stop",
-                         "checkpoint",  "now",      "--log-level", "warning" };
+    const struct cli_options *options = &request->options;
+    char *folder = place->folder ? mem_strdup(place->folder) : NULL;
+    char *path = folder ? job_path_join(folder, "job.db") : NULL;
+    bool in_file = path && !access(path, F_OK);
     char job[JOB_NAME_MAX + 1];
-    char *at = mem_strdup(folder);
-    char *const argv[] = {
-        words[0], words[1], job, words[2], at, words[3], words[request->options.checkpoint ? 4 : 5],
-        words[6], words[7], NULL
+    char words[][24] = { "--state-dir",           "--store",         "--store-ca",
+                         "--store-cert",          "--store-key",     "--store-user",
+                         "--store-password-file", "--store-insecure" };
+    char fixed[][12] = { "hvd-elastic", "--resume", "--log-level", "warning",
+                         "--stop",      "now",      "checkpoint" };
+    char *const values[] = { folder,
+                             in_file ? NULL : options->store,
+                             options->store_ca,
+                             options->store_cert,
+                             options->store_key,
+                             options->store_user,
+                             options->store_password_file };
+    char *argv[2 * ARRAY_SIZE(words) + ARRAY_SIZE(fixed)] = {
+        fixed[0], fixed[1], job, fixed[2], fixed[3], fixed[4], fixed[options->checkpoint ? 6 : 5]
     };
-    int status = 0;
+    int status = 0, argc = 7;
     pid_t pid;
-    int rc = at ? stop_find_name(folder, job, err)
-                : err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+    int rc;
 
+    for (size_t i = 0; i < ARRAY_SIZE(values); i++)
+        if (values[i]) {
+            argv[argc++] = words[i];
+            argv[argc++] = values[i];
+        }
+    if (options->store_insecure)
+        argv[argc++] = words[7];
+    if (place->folder && !path)
+        rc = err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+    else
+        rc = stop_find_job(request, place, in_file ? path : NULL, job, err);
     if (!rc && (errno = posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ)))
-        rc = err_set(err, HVD_E_IO, "hvd-elastic cannot be started: %s", strerror(errno));
-    mem_free(at);
+        rc = err_set(
+            err, HVD_E_IO,
+            "hvd-elastic cannot be started: %s; raise ulimit -u, or free memory on this host",
+            strerror(errno));
+    mem_free(path);
+    mem_free(folder);
     if (rc)
         return rc;
     signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the driver too, which ends the job without grace */
@@ -94,8 +128,8 @@ const struct cli_verb cli_stop = {
     .name = "stop",
     .words = "",
     .about = "Ends the job: all workers and agents, then the driver, with code 143. A job with "
-             "--checkpoint-dir trains on until a checkpoint is complete; a second stop ends it "
-             "without.",
+             "--checkpoint-dir trains on until a checkpoint is complete; a second stop ends the "
+             "job without a checkpoint.",
     .read = stop_read,
     .answer_offline = stop_answer_offline,
     .ends_driver = true,

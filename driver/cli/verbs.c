@@ -12,9 +12,9 @@
 #include <string.h>
 
 const struct cli_verb *const cli_verbs[CLI_VERBS] = {
-    &cli_status,  &cli_hosts,     &cli_changes,     &cli_events,     &cli_drain,
-    &cli_undrain, &cli_blacklist, &cli_rekey,       &cli_checkpoint, &cli_stop,
-    &cli_jobs,    &cli_prune,     &cli_checkpoints,
+    &cli_status,      &cli_hosts, &cli_changes,    &cli_events, &cli_drain, &cli_undrain,
+    &cli_blacklist,   &cli_rekey, &cli_checkpoint, &cli_stop,   &cli_jobs,  &cli_prune,
+    &cli_checkpoints, &cli_token, &cli_top,        &cli_page,
 };
 
 const struct cli_verb *cli_find_verb(const char *name)
@@ -25,12 +25,29 @@ const struct cli_verb *cli_find_verb(const char *name)
     return NULL;
 }
 
-/* Returns the verb whose name is nearest to a mistyped word; NULL: no name is near. A word that
+/* Returns the verb whose name is nearest to a mistyped word, or which does what the word does
+ * elsewhere; NULL: there is none. A word that
  * begins with another letter is a program: "train" is not "drain", and "true" is not "prune". */
 const char *cli_nearest_verb(const char *word)
 {
+    /* words of other programs, and the first word of what does the same here */
+    static const char *const others[][2] = {
+        {"cancel",  "stop"    },
+        { "kill",   "stop"    },
+        { "list",   "jobs"    },
+        { "ls",     "jobs"    },
+        { "ps",     "jobs"    },
+        { "logs",   "events"  },
+        { "log",    "events"  },
+        { "nodes",  "hosts"   },
+        { "resume", "--resume"},
+        { "info",   "status"  },
+    };
     const char *names[CLI_VERBS], *nearest;
 
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        if (!strcmp(others[i][0], word))
+            return others[i][1];
     for (size_t i = 0; i < CLI_VERBS; i++)
         names[i] = cli_verbs[i]->name;
     /* A word with a slash is the path of a program and never a mistyped verb. */
@@ -72,6 +89,11 @@ int cli_read_wait(struct cli_request *request, struct hvd_err *err)
     OPT(struct cli_options, field, .group = "Options of the verbs", \
         .flags = OPT_NO_ENV | OPT_ARGV_ONLY | OPT_NEVER, __VA_ARGS__)
 
+/* Like the options of a driver, which may come from HVD_STORE and so on. */
+#define STORE_ROW(field, word, value, text)                                  \
+    OPT(struct cli_options, field, .name = (word), .arg = (value), .min = 1, \
+        .group = "Options of the verbs", .help = (text))
+
 /* clang-format off */
 const struct opt cli_option_table[] = {
     OPT(struct cli_options, job, .name = "job", .arg = "NAME", .min = 1, .group = "Options of the verbs",
@@ -80,7 +102,8 @@ const struct opt cli_option_table[] = {
     OPT(struct cli_options, state_dir, .name = "state-dir", .arg = "DIR", .min = 1,
         .group = "Options of the verbs", .help = "the job's state directory, if the job was started with one"),
     ROW(json, .name = "json", .help = "print one line of JSON; events: one line for each event"),
-    ROW(follow, .name = "follow", .key = 'f', .help = "events: also print the events that follow"),
+    ROW(follow, .name = "follow", .key = 'f', .help = "events: also print the events that follow; status, hosts, changes, blacklist: "
+                "again each second, until Ctrl-C"),
     ROW(lines, .name = "lines", .key = 'n', .arg = "N", .preset = "4096",
         .max = LIMIT_EVENTS_KEPT, .help = "events: print the newest N"),
     ROW(deadline_us, .name = "deadline", .arg = "TIME", .preset = "never",
@@ -88,11 +111,27 @@ const struct opt cli_option_table[] = {
     ROW(retain, .name = "retain", .arg = "TIME|N", .min = 1,
         .help = "prune: which ended jobs stay: those of the last TIME, \"30d\", or the newest N. Default: "
                 "the newest 100 of the last 30 days"),
+    ROW(lifetime_us, .name = "lifetime", .arg = "TIME", .preset = "never",
+        .help = "token create: hosts may join with the token for TIME"),
+    ROW(uses, .name = "uses", .arg = "N", .preset = "0", .max = LIMIT_HOSTS,
+        .help = "token create: N hosts may join with the token; 0: any number"),
+    ROW(host, .name = "host", .arg = "NAME", .min = 1,
+        .help = "token create: only the host of this name may join with the token"),
+    ROW(file, .name = "file", .arg = "FILE", .min = 1,
+        .help = "token create: the token is the one in FILE; it is not printed"),
     OPT(struct cli_options, wait, .name = "wait", .preset = "true", .flags = OPT_NO_ENV,
         .group = "Options of the verbs", .help = "stop: wait until the driver has ended; rekey: until no old key is accepted; "
                 "checkpoint: until it is complete"),
     OPT(struct cli_options, checkpoint, .name = "checkpoint", .preset = "true", .flags = OPT_NO_ENV,
         .group = "Options of the verbs", .help = "stop: of a job with --checkpoint-dir: write a checkpoint before the end"),
+    STORE_ROW(store, "store", "URL", "status, hosts, stop: of a job that has no driver: its store in etcd"),
+    STORE_ROW(store_ca, "store-ca", "FILE", "the certificate authorities that sign etcd's certificates"),
+    STORE_ROW(store_cert, "store-cert", "FILE", "the certificate by which etcd knows this command"),
+    STORE_ROW(store_key, "store-key", "FILE", "the key of that certificate"),
+    STORE_ROW(store_user, "store-user", "NAME", "the user by which etcd knows this command"),
+    STORE_ROW(store_password_file, "store-password-file", "FILE", "a file with the password of that user"),
+    OPT(struct cli_options, store_insecure, .name = "store-insecure", .group = "Options of the verbs",
+        .help = "talk to etcd on other machines without TLS"),
     ROW(help, .name = "help", .key = 'h', .help = "show this help, and end"),
 };
 /* clang-format on */

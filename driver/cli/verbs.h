@@ -6,12 +6,16 @@
 #ifndef DRIVER_CLI_VERBS_H
 #define DRIVER_CLI_VERBS_H
 
+#include "base/limits.h"
 #include "base/opt.h"
 #include "base/time.h"
 #include "driver/cli/cli.h"
 #include "proto/msg.h"
 
 #define CLI_WORDS_MAX 3
+
+/* How long a verb waits for the first part of an answer. */
+#define ANSWER_TIMEOUT_US (30 * TIME_S)
 
 struct cli_options {
     char *job;
@@ -21,8 +25,13 @@ struct cli_options {
     uint64_t lines;
     int64_t deadline_us;
     char *retain;
+    char *file, *host;
+    uint64_t uses;
+    int64_t lifetime_us;
     bool wait;
     bool checkpoint;
+    char *store, *store_ca, *store_cert, *store_key, *store_user, *store_password_file;
+    bool store_insecure;
     bool help;
 };
 
@@ -37,15 +46,21 @@ struct cli_verb {
     const char *about; /* the verb's description for --help */
     /* Moves the verb's own words and options into request->ask. NULL: the verb has none. */
     int (*read)(struct cli_request *request, struct hvd_err *err);
+    /* The driver has carried the request out. NULL: nothing is left to do. */
+    void (*done)(struct cli_request *request);
     /* Carries the verb out without a job and without a driver. NULL: the verb is for one job. */
     int (*run)(const struct cli_request *request, struct hvd_err *err);
-    /* Answers for a job that has no driver, by its folder. HVD_E_NOTFOUND: there is no answer
-     * without a driver. NULL: only a driver answers. */
-    int (*answer_offline)(const struct cli_request *request, const char *folder,
+    /* Answers for a job that has no driver. HVD_E_NOTFOUND: there is no answer without a driver.
+     * NULL: only a driver answers. */
+    int (*answer_offline)(const struct cli_request *request, const struct cli_place *place,
                           struct hvd_err *err);
     /* Makes the answer for a job that has no driver from what its journal says. NULL: see
      * answer_offline. */
     cli_table_fn *orphan_table;
+    /* Carries the verb out with requests of its own to the driver of the job. HVD_E_NOTFOUND: no
+     * driver lives, and answer_offline, if there is one, is called. NULL: one request. */
+    int (*live)(struct cli_request *request, const char *folder, struct hvd_err *err);
+    bool repeats; /* true: with --follow the request is repeated until Ctrl-C */
     /* true: the verb ends the driver, so the connection may close before the last part of the
      * answer. */
     bool ends_driver;
@@ -65,22 +80,27 @@ struct cli_request {
     size_t words_read;
     const char *job; /* NULL: the user's only job whose driver is alive */
     struct msg_ask ask;
-    const char *args[2]; /* the memory of ask.args */
+    const char *args[4]; /* the memory of ask.args */
     char number[32];
     char time[TIME_TEXT_MAX];
+    /* token create: what the driver keeps, and the digits, which are printed at the end */
+    char token[LIMIT_TOKEN_TEXT_BYTES + 1];
+    char digits[LIMIT_TOKEN_TEXT_BYTES + 1];
 };
 
 extern const struct cli_verb cli_status, cli_hosts, cli_changes, cli_events;
 extern const struct cli_verb cli_drain, cli_undrain, cli_blacklist, cli_rekey, cli_stop;
-extern const struct cli_verb cli_jobs, cli_prune, cli_checkpoint, cli_checkpoints;
+extern const struct cli_verb cli_jobs, cli_prune, cli_checkpoint, cli_checkpoints, cli_token,
+    cli_top, cli_page;
 
-#define CLI_VERBS 13
+#define CLI_VERBS 16
 extern const struct cli_verb *const cli_verbs[CLI_VERBS];
 
 /* Returns NULL when no verb has this name. */
 const struct cli_verb *cli_find_verb(const char *name);
 
-/* Returns the verb whose name is nearest to a mistyped word. NULL: no name is near. */
+/* Returns the verb, or the option, that is probably meant by a mistyped word or by a verb of other
+ * programs. NULL: there is none. */
 const char *cli_nearest_verb(const char *word);
 
 /* The `read` functions of verbs use these functions. cli_next_word returns the next word of the

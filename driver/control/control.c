@@ -12,6 +12,7 @@
  *       └────► WAITING ──► REKEYING   until the core says that the change of keys is over
  */
 #include "driver/control/control.h"
+#include "driver/core/journal.h"
 
 #include "base/buf.h"
 #include "base/limits.h"
@@ -21,6 +22,8 @@
 #include "base/time.h"
 #include "discovery/key.h"
 #include "driver/control/json.h"
+#include "driver/control/live.h"
+#include "driver/control/top.h"
 #include "proto/catalog.h"
 #include "wire/conn.h"
 #include "wire/listener.h"
@@ -81,8 +84,8 @@ static void client_free(struct client *client)
     mem_free(client);
 }
 
-/* Closes the connection at once, because memory is out or the client does not read, and frees the
- * client. */
+/* Closes the connection at once, because no memory is left or the client does not read, and frees
+ * the client. */
 static void client_drop(struct client *client)
 {
     conn_drop(client->conn);
@@ -178,8 +181,8 @@ static void client_finish(struct client *client, int code, const char *text)
         client_pump(client);
 }
 
-/* Sends client->answer, which is complete. rc: the code if the answer could not be made; 0: it was
- * made. */
+/* Sends client->answer. rc 0: the answer is complete; otherwise it could not be made, and the
+ * client gets the error `rc` instead. */
 static void client_finish_answer(struct client *client, int rc)
 {
     /* Without memory for the answer there is no memory for an error either. */
@@ -216,8 +219,8 @@ static int add_event_line(struct client *client, const struct event_line *line)
 {
     char moment[TIME_STAMP_MAX];
 
-    return table_event(time_stamp(line->wall_us, moment), line->text, client->json,
-                       &client->answer);
+    return table_event(time_stamp(line->wall_us, moment), line->level, line->text, line->facts,
+                       client->json, &client->answer);
 }
 
 static bool request_on_kept_line(void *arg, const struct event_line *line)
@@ -316,6 +319,39 @@ static void request_rekey(struct client *client, const struct msg_ask *ask)
     control->ops->act(control->arg, &event);
 }
 
+/* Asks the core to make a token, with the arguments token, lifetime, how many hosts may use it, and
+ * the name of the only host that may ("": any); or to revoke the token of the one argument. */
+static void request_token(struct client *client, const struct msg_ask *ask)
+{
+    struct control *control = client->control;
+    const char *const *args = ask->args.items;
+    struct event event = { .kind = EVENT_TOKEN,
+                           .code = TOKEN_REVOKED,
+                           .left_us = TIME_NEVER,
+                           .text = args[0],
+                           .ask = ++control->last_ask };
+    uint64_t uses = 0;
+    struct hvd_err err;
+    int rc = 0;
+
+    if (!strcmp(ask->verb, "token-create")) {
+        event.code = TOKEN_MADE;
+        event.host = args[3];
+        rc = time_parse(args[1], &event.left_us, &err);
+        if (!rc)
+            rc = text_parse_u64((struct span){ args[2], strlen(args[2]) }, 0, LIMIT_HOSTS,
+                                "the number of hosts", &uses, &err);
+        event.slot = (uint32_t)uses;
+    }
+    if (rc) {
+        client_finish(client, rc, err.text);
+        return;
+    }
+    client->state = CLIENT_WAITING;
+    client->ask = event.ask;
+    control->ops->act(control->arg, &event);
+}
+
 /* Asks the core for a checkpoint. With `follow` the client has an empty part now, which shows that
  * the driver has its request, and the rest when the checkpoint is complete. */
 static void request_checkpoint(struct client *client, const struct msg_ask *ask)
@@ -348,6 +384,32 @@ static void request_tell_rekeying(struct client *client, const char *text)
         client_drop(client);
 }
 
+/* Carries out "top": sends one picture of the job, of the size that the arguments say; and "live":
+ * sends the message of live.h, of which the verb "page" makes a file. */
+static void request_picture(struct client *client, const struct msg_ask *ask)
+{
+    struct control *control = client->control;
+    struct top_screen screen;
+    struct table_facts facts;
+    struct core_view view;
+    struct hvd_err err;
+    bool live = !strcmp(ask->verb, "live");
+    int rc = live ? 0 : top_screen_parse(ask->args.items, &screen, &err);
+
+    if (rc) {
+        client_finish(client, rc, err.text);
+        return;
+    }
+    core_view_init(&view);
+    rc = control->ops->view(control->arg, &view, &facts);
+    if (!rc && live)
+        rc = live_write(&view, &facts, control->events, LIVE_EVENTS, &client->answer);
+    else if (!rc)
+        rc = top_draw(&view, &facts, control->events, &screen, &client->answer);
+    core_view_release(&view);
+    client_finish_answer(client, rc);
+}
+
 /* Carries out "stop"; with the word "now" no checkpoint is written before the end. Answers, because
  * the core does not, and gives the stop to the core. With `follow` the connection stays open until
  * the driver ends. */
@@ -378,7 +440,12 @@ static const struct request requests[] = {
     { "undrain",    1, 1, .event = EVENT_UNDRAIN, .done = "is not drained" },
     { "clear",      1, 1, .event = EVENT_CLEAR,   .done = "its failures are forgotten" },
     { "rekey",      0, 0, .carry_out = request_rekey },
+    { "tokens",     0, 0, .table = table_tokens },
+    { "token-create", 4, 4, .carry_out = request_token },
+    { "token-revoke", 1, 1, .carry_out = request_token },
     { "checkpoint", 0, 0, .carry_out = request_checkpoint },
+    { "top",        TOP_ARGS, TOP_ARGS, .carry_out = request_picture },
+    { "live",       0, 0, .carry_out = request_picture },
     { "stop",       0, 1, .carry_out = request_stop },
 };
 /* clang-format on */
@@ -422,8 +489,9 @@ static void control_on_msg(void *arg, const struct msg *msg)
                 quoted, HVD_VERSION_TEXT);
         client_finish(client, err.code, err.text);
     } else if (ask->args.count < request->args_min || ask->args.count > request->args_max) {
-        err_set(&err, HVD_E_INVAL, "%s: the request takes %zu to %zu arguments, not %zu", quoted,
-                request->args_min, request->args_max, ask->args.count);
+        err_set(&err, HVD_E_INVAL,
+                "%s: the request takes %zu to %zu arguments, not %zu; see hvd-elastic --help",
+                quoted, request->args_min, request->args_max, ask->args.count);
         client_finish(client, err.code, err.text);
     } else if (request->table) {
         core_view_init(&view);

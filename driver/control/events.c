@@ -23,7 +23,9 @@
 #include <unistd.h>
 
 #define BATCH_LINES 64
-#define BATCH_BYTES (BATCH_LINES * (TRACE_LINE_MAX + TIME_STAMP_MAX + 2))
+#define LINE_BYTES \
+    (TIME_STAMP_MAX + EVENTS_MARK_MAX + TRACE_LINE_MAX + EVENT_FACTS_MAX + sizeof(" \t\n"))
+#define BATCH_BYTES (BATCH_LINES * LINE_BYTES)
 
 /* The file; only the thread that writes it uses this struct. */
 struct event_file {
@@ -36,6 +38,7 @@ struct event_file {
 };
 
 struct events {
+    const char *job;
     struct event_line *ring;
     uint64_t added;
     struct list followers;
@@ -57,6 +60,48 @@ struct events {
     char *path;
 };
 
+/* ---- the text of a line ---------------------------------------------------------------------- */
+
+static const struct {
+    const char *severity, *mark;
+} events_levels[] = {
+    [TRACE_ERROR] = {"error",    "error: "  },
+    [TRACE_WARNING] = { "warning", "warning: "},
+    [TRACE_INFO] = { "info",    ""         },
+    [TRACE_DETAIL] = { "debug",   "debug: "  },
+};
+
+const char *events_severity(enum trace_level level)
+{
+    return events_levels[level].severity;
+}
+
+const char *events_mark(enum trace_level level)
+{
+    return events_levels[level].mark;
+}
+
+struct events_parsed events_parse(struct span line)
+{
+    struct events_parsed parsed = { .level = TRACE_INFO };
+    size_t length;
+
+    parsed.facts = line;
+    (void)span_next(&parsed.facts, '\t', &line);
+    (void)span_next(&line, ' ', &parsed.moment);
+    for (size_t i = 0; i < ARRAY_SIZE(events_levels) && parsed.level == TRACE_INFO; i++) {
+        length = strlen(events_levels[i].mark);
+        if (!length || line.length < length || memcmp(line.at, events_levels[i].mark, length) != 0)
+            continue;
+        line = (struct span){ line.at + length, line.length - length };
+        parsed.level = (enum trace_level)i;
+    }
+    parsed.text = line;
+    return parsed;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
 /* Closes the file after a failed operation, `what`; errno has the reason. Only the first of several
  * failures in a row is logged. events_file_open tries again later. */
 static void events_file_failed(struct events *events, const char *what)
@@ -65,7 +110,8 @@ static void events_file_failed(struct events *events, const char *what)
 
     if (!file->failing)
         log_warning(STATE,
-                    "%s: cannot %s: %s; events are kept in memory until the file can be written",
+                    "%s: cannot %s: %s; until this file can be written, events are missing in it; "
+                    "'hvd-elastic events' shows the newest ones from memory",
                     events->path, what, strerror(errno));
     file->failing = true;
     if (file->fd >= 0)
@@ -78,6 +124,8 @@ static bool events_file_open(struct events *events)
 {
     struct event_file *file = &events->file;
     struct stat status;
+    char last;
+    int fd;
 
     if (file->fd >= 0)
         return true;
@@ -87,6 +135,11 @@ static bool events_file_open(struct events *events)
         return false;
     }
     file->bytes = status.st_size;
+    /* An earlier driver may have died inside a line. */
+    fd = status.st_size ? open(events->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    file->torn = fd >= 0 && pread(fd, &last, 1, status.st_size - 1) == 1 && last != '\n';
+    if (fd >= 0)
+        close(fd);
     return true;
 }
 
@@ -124,9 +177,10 @@ static void events_file_write_batch(struct events *events, size_t count)
     int missing;
 
     for (size_t i = 0; i < count; i++)
-        length +=
-            (size_t)snprintf(file->text + length, sizeof(file->text) - length, "%s %s\n",
-                             time_stamp(events->batch[i].wall_us, moment), events->batch[i].text);
+        length += (size_t)snprintf(file->text + length, sizeof(file->text) - length,
+                                   "%s %s%s\t%s\n", time_stamp(events->batch[i].wall_us, moment),
+                                   events_mark(events->batch[i].level), events->batch[i].text,
+                                   events->batch[i].facts);
     opened = events_file_open(events);
     /* A file that cannot be renamed grows further, because a job must not end for its log. */
     if (opened && file->bytes >= LIMIT_EVENTS_LOG_BYTES) {
@@ -138,12 +192,14 @@ static void events_file_write_batch(struct events *events, size_t count)
             opened = events_file_open(events);
         }
     }
-    /* After a failed write the file gets a newline, if its last line is incomplete, and a line that
-     * says how many lines are missing. */
-    written = opened && (!file->torn || events_file_write(events, "\n", 1));
+    /* If the last line of the file is incomplete, it gets an end that says so (event_facts.h).
+     * After a failed write a line says how many lines are missing. */
+    written = opened && (!file->torn || events_file_write(events, "\t\n", 2));
     if (written && file->lost) {
-        missing = snprintf(line, sizeof(line), "%s (%" PRIu64 " lines are missing here)\n",
-                           time_stamp(clock_wall_us(), moment), file->lost);
+        missing = snprintf(line, sizeof(line),
+                           "%s %s(%" PRIu64 " lines are missing here)\tjob=%s\tkind=%s\n",
+                           time_stamp(clock_wall_us(), moment), events_mark(TRACE_WARNING),
+                           file->lost, events->job, facts_kind_name(KIND_LINES_MISSING));
         written = events_file_write(events, line, (size_t)missing);
     }
     if (written && file->failing)
@@ -213,7 +269,8 @@ static void *events_thread(void *arg)
 
 /* Makes the log of events in memory, and starts the thread that writes the file. folder NULL: there
  * is neither a file nor a thread. */
-int events_create(const char *folder, struct events **ret_events, struct hvd_err *err)
+int events_create(const char *folder, const char *job, struct events **ret_events,
+                  struct hvd_err *err)
 {
     struct events *events = mem_zalloc(sizeof(*events));
     size_t path_size = folder ? strlen(folder) + sizeof("/events.log") : 0;
@@ -223,6 +280,7 @@ int events_create(const char *folder, struct events **ret_events, struct hvd_err
         mem_free(events);
         return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
     }
+    events->job = job;
     list_init(&events->followers);
     pthread_mutex_init(&events->mutex, NULL);
     events->file.fd = -1;
@@ -274,20 +332,27 @@ void events_free(struct events *events)
         pthread_join(thread, NULL);
         events_destroy(events);
     } else {
-        pthread_detach(thread);
+        thread_abandon(thread);
     }
 }
 
 /* Adds a line to the ring, over the oldest line if the ring is full, and gives it to the thread and
  * to all followers. A follower may unfollow in its callback. */
-void events_add(struct events *events, const char *text)
+void events_add(struct events *events, enum trace_level level, const struct facts *facts,
+                const char *text)
 {
     struct event_line *line = &events->ring[events->added % LIMIT_EVENTS_KEPT];
 
     pthread_mutex_lock(&events->mutex);
     line->wall_us = clock_wall_us();
     snprintf(line->text, sizeof(line->text), "%s", text);
-    events->added++;
+    for (char *at = line->text; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f) /* a tab would end the text in the file */
+            *at = ' ';
+    event_facts_write(events->job, facts, line->facts);
+    line->level = level;
+    line->kind = facts ? facts->kind : KIND_NONE;
+    line->number = ++events->added;
     pthread_cond_signal(&events->more);
     pthread_mutex_unlock(&events->mutex);
     LIST_EACH_SAFE (it, after, &events->followers) {

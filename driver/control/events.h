@@ -1,7 +1,11 @@
 /*
  * events.h: the log of what has happened to the job, one line for each event: the trace of the
- * driver's core, with the time of day. The last LIMIT_EVENTS_KEPT lines stay in memory. A thread
- * appends all lines to a file, so a disk that hangs or is full never stops the driver's event loop.
+ * driver's core, with the time of day and facts. The last
+ * LIMIT_EVENTS_KEPT lines stay in memory. A thread appends all lines to a file, so a disk that
+ * hangs or is full never stops the driver's event loop.
+ *
+ * A line of the file is "TIME TEXT TAB FACTS" (event_facts.h), with the severity before a text that
+ * is not of the level TRACE_INFO: "TIME warning: TEXT".
  *
  * If the file cannot be written, one warning is logged. When the file can be written again, a line
  * in it says how many lines are missing. A file of more than LIMIT_EVENTS_LOG_BYTES is renamed to
@@ -13,26 +17,56 @@
 #define DRIVER_CONTROL_EVENTS_H
 
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/list.h"
+#include "base/text.h"
 #include "base/trace.h"
+#include "driver/control/event_facts.h"
 
 struct events;
 
 struct event_line {
+    uint64_t number; /* of all lines of this driver; the first is 1 */
     int64_t wall_us;
+    enum trace_level level;
+    enum facts_kind kind;
     char text[TRACE_LINE_MAX];
+    char facts[EVENT_FACTS_MAX];
 };
 
-/* Opens the log. The file is "events.log" in the folder; folder NULL: no file. Returns 0,
- * HVD_E_NOMEM, or HVD_E_LIMIT if no thread can be started. */
-int events_create(const char *folder, struct events **ret_events, struct hvd_err *err) MUST_CHECK;
+/* The driver renames a file of more than LIMIT_EVENTS_LOG_BYTES, but until then the file may have
+ * some more bytes. */
+#define EVENTS_FILE_MAX (2 * LIMIT_EVENTS_LOG_BYTES)
+
+/* Returns "error", "warning", "info" or "debug". */
+const char *events_severity(enum trace_level level);
+
+/* Returns what stands before the text of a line: "warning: ", or "" for TRACE_INFO. */
+#define EVENTS_MARK_MAX 16
+const char *events_mark(enum trace_level level);
+
+/* A line of the file, without its newline; the spans lie in that line. A line that another program
+ * has written, or an older driver, has the level TRACE_INFO and no facts. */
+struct events_parsed {
+    struct span moment, text, facts;
+    enum trace_level level;
+};
+struct events_parsed events_parse(struct span line);
+
+/* Opens the log. The file is "events.log" in the folder; folder NULL: no file. `job`, the name of
+ * the job, is borrowed until events_free. Returns 0, HVD_E_NOMEM, or HVD_E_LIMIT if no thread can
+ * be started. */
+int events_create(const char *folder, const char *job, struct events **ret_events,
+                  struct hvd_err *err) MUST_CHECK;
 
 /* Writes the lines that are waiting, and waits at most EVENTS_LAST_US for the disk. */
 void events_free(struct events *events);
 #define EVENTS_LAST_US (2 * INT64_C(1000000))
 
-/* Adds a line with the present time. The text is cut at TRACE_LINE_MAX bytes. */
-void events_add(struct events *events, const char *text);
+/* Adds a line with the present time. The text is cut at TRACE_LINE_MAX bytes; facts NULL: only the
+ * level is known. */
+void events_add(struct events *events, enum trace_level level, const struct facts *facts,
+                const char *text);
 
 /* Calls visit with the newest `most` lines that are in memory, the oldest of them first. When
  * `visit` returns false, no further line is visited. */

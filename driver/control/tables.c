@@ -10,7 +10,11 @@
 #include "base/panic.h"
 #include "base/time.h"
 #include "blacklist/record.h"
+#include "driver/control/commits.h"
+#include "driver/control/event_facts.h"
+#include "driver/control/events.h"
 #include "driver/control/json.h"
+#include "driver/control/summary.h"
 #include "proto/commit.h"
 
 #include <inttypes.h>
@@ -21,7 +25,6 @@
 /* this rank means that the worker is not a member of the round */
 #define NOT_IN_ROUND     UINT32_MAX
 #define TABLE_NUMBER_MAX 24
-#define COMMIT_MAX       48
 
 /* Called at the end of each table. If rc is a failure, `out` is cut back to the length `before`.
  * Returns rc. */
@@ -140,28 +143,15 @@ static int grid_show(struct grid *grid, int rc, struct buf *out)
     return rc;
 }
 
-/* Writes a commit as "3.1": the number of the round in which it was made, and its index among the
- * commits of that round. */
-static const char *commit_text(uint64_t commit, char text[COMMIT_MAX])
+struct table_totals table_totals(const struct core_view *view)
 {
-    snprintf(text, COMMIT_MAX, "%" PRIu64 ".%u", COMMIT_ROUND_OF(commit), COMMIT_PLACE_OF(commit));
-    return text;
-}
-
-struct totals {
-    size_t workers[WORKER_STATE_COUNT];
-    size_t listed, used, draining, agents;
-};
-
-/* Counts hosts, agents and workers. */
-static struct totals add_up_hosts(const struct core_view *view)
-{
-    struct totals totals = { .listed = 0 };
+    struct table_totals totals = { .listed = 0 };
 
     for (size_t i = 0; i < view->host_count; i++) {
         const struct view_host *host = &view->hosts[i];
 
         totals.listed += host->listed;
+        totals.slots += host->listed ? host->slots : 0;
         totals.used += host->worker_count > 0;
         totals.draining += host->draining;
         totals.agents += host->agent == AGENT_THERE;
@@ -171,14 +161,73 @@ static struct totals add_up_hosts(const struct core_view *view)
     return totals;
 }
 
+/* The line about notices of machines that go away. */
+static int status_notices(const struct core_view *view, struct buf *out)
+{
+    const struct view_notices *notices = &view->notices;
+    char lead[TIME_TEXT_MAX], margin[TIME_TEXT_MAX];
+
+    return buf_printf(
+        out,
+        "notices    %" PRIu32 " of %" PRIu32 " honoured, %" PRIu32 " under way; least lead %s, "
+        "least margin %s\n",
+        notices->honoured, notices->ended, view->notices.under_way,
+        table_time(notices->least_lead_us, lead), table_time(notices->least_margin_us, margin));
+}
+
+/* The line about discovery. A fixed list is asked, too, so it has one. */
+static int status_discovery(const struct core_view *view, const struct table_facts *facts,
+                            struct buf *out)
+{
+    const struct view_discovery *health = &view->discovery;
+    char worked[TIME_TEXT_MAX], failed[TIME_TEXT_MAX], asked[TIME_TEXT_MAX];
+    int64_t asked_us = table_since(facts, health->asked_us);
+    int rc;
+
+    if (facts->orphan || (health->worked_us == TIME_NEVER && health->failed_us == TIME_NEVER &&
+                          health->asked_us == TIME_NEVER))
+        return 0;
+    rc = buf_append_text(out, "discovery  ");
+    if (!rc && health->worked_us == TIME_NEVER)
+        rc = buf_append_text(out, "no answer yet");
+    else if (!rc)
+        rc = buf_printf(out, "last answer %s ago",
+                        table_time(table_since(facts, health->worked_us), worked));
+    if (!rc && health->asked_us != TIME_NEVER && asked_us >= TIME_S)
+        rc = buf_printf(out, "; asked for %s", table_time(asked_us, asked));
+    if (!rc && health->failures)
+        rc = buf_printf(out, "; failed %" PRIu32 " times in a row, last %s ago: %s",
+                        health->failures, table_time(table_since(facts, health->failed_us), failed),
+                        health->failure);
+    else if (!rc && health->failed_us != TIME_NEVER)
+        rc = buf_printf(out, "; discovery works again, and failed last %s ago: %s",
+                        table_time(table_since(facts, health->failed_us), failed), health->failure);
+    return rc ? rc : buf_append_text(out, "\n");
+}
+
+static void discovery_json(const struct core_view *view, const struct table_facts *facts,
+                           struct json *json)
+{
+    static const struct view_discovery unknown = { TIME_NEVER, TIME_NEVER, TIME_NEVER, 0, "" };
+    const struct view_discovery *health = facts->orphan ? &unknown : &view->discovery;
+
+    json_open(json, "discovery", '{');
+    json_seconds(json, "worked_s", table_since(facts, health->worked_us));
+    json_seconds(json, "failed_s", table_since(facts, health->failed_us));
+    json_seconds(json, "asked_s", table_since(facts, health->asked_us));
+    json_number(json, "failures", health->failures);
+    json_text(json, "failure", health->failure);
+    json_close(json, '}');
+}
+
 /* The answer to "status" for operators: a line for each fact about the job. `rc` keeps the first
  * failure of `out`. */
 static int status_text(const struct core_view *view, const struct table_facts *facts,
                        struct buf *out)
 {
-    struct totals totals = add_up_hosts(view);
+    struct table_totals totals = table_totals(view);
     const char *separator = "";
-    char commit[COMMIT_MAX], time[TIME_TEXT_MAX];
+    char commit[COMMITS_NUMBER_MAX], time[TIME_TEXT_MAX];
     int rc = buf_printf(out, "job        %s: %s\n", facts->job,
                         facts->orphan ? "orphaned" : job_state_name(view->job));
 
@@ -192,10 +241,12 @@ static int status_text(const struct core_view *view, const struct table_facts *f
         rc = buf_append_text(out, "round      none yet\n");
     else if (!rc)
         rc = buf_printf(out, "round      %" PRIu64 ", size %zu, from commit %s; %u resets\n",
-                        view->round, view->member_count, commit_text(view->commit, commit),
+                        view->round, view->member_count, commits_number(view->commit, commit),
                         view->resets);
     if (!rc && view->next)
         rc = buf_printf(out, "next       round %" PRIu64 "\n", view->next);
+    if (!rc)
+        rc = commits_lines(view, facts, out);
     if (!rc)
         rc = buf_printf(out,
                         "size       begins with %u workers, needs at least %u, uses at most %u\n"
@@ -214,7 +265,20 @@ static int status_text(const struct core_view *view, const struct table_facts *f
         rc = buf_printf(out, "%s\nhosts      %zu listed, %zu used, %zu drained, %zu agents\n",
                         *separator ? "" : "none", totals.listed, totals.used, totals.draining,
                         totals.agents);
-    if (!rc && facts->orphan)
+    if (!rc)
+        rc = status_discovery(view, facts, out);
+    if (!rc && view->notices.ended + view->notices.under_way)
+        rc = status_notices(view, out);
+    if (!rc)
+        rc = goodput_line(&view->goodput, out);
+    if (!rc && facts->orphan && facts->store)
+        rc =
+            buf_printf(out,
+                       "driver     none lives; the last one, of term %" PRIu64 ", was %s\n"
+                       "to resume  hvd-elastic --resume %s --store %s\n"
+                       "to end     hvd-elastic stop %s --store %s\n",
+                       view->term, facts->last, facts->job, facts->store, facts->job, facts->store);
+    else if (!rc && facts->orphan)
         rc = buf_printf(out,
                         "driver     none lives on this machine; the last one, of term %" PRIu64
                         ", wrote its last line %s ago\n"
@@ -235,18 +299,22 @@ static int status_json(const struct core_view *view, const struct table_facts *f
                        struct buf *out)
 {
     struct json json = { .out = out };
-    struct totals totals = add_up_hosts(view);
-    char text[COMMIT_MAX];
+    struct table_totals totals = table_totals(view);
+    char text[COMMITS_NUMBER_MAX];
 
     json_open(&json, NULL, '{');
     json_text(&json, "job", facts->job);
-    json_text(&json, "state", facts->orphan ? "orphaned" : job_state_name(view->job));
+    json_text(&json, "state",
+              facts->ended    ? "ended"
+              : facts->orphan ? "orphaned"
+                              : job_state_name(view->job));
     json_text(&json, "waiting_for", view->waiting_for);
     json_number(&json, "round", view->round);
     json_number(&json, "next", view->next);
     json_number(&json, "size", view->member_count);
-    json_text(&json, "commit", commit_text(view->commit, text));
-    json_text(&json, "floor", commit_text(view->resume_min_commit, text));
+    json_text(&json, "commit", commits_number(view->commit, text));
+    json_text(&json, "floor", commits_number(view->resume_min_commit, text));
+    commits_json(view, facts, &json);
     json_number(&json, "resets", view->resets);
     json_bool(&json, "enough", view->enough);
     json_seconds(&json, "short_for_s", table_since(facts, view->short_since_us));
@@ -263,6 +331,15 @@ static int status_json(const struct core_view *view, const struct table_facts *f
     json_number(&json, "draining", totals.draining);
     json_number(&json, "agents", totals.agents);
     json_close(&json, '}');
+    json_open(&json, "notices", '{');
+    json_number(&json, "ended", view->notices.ended);
+    json_number(&json, "honoured", view->notices.honoured);
+    json_number(&json, "under_way", view->notices.under_way);
+    json_seconds(&json, "least_lead_s", view->notices.least_lead_us);
+    json_seconds(&json, "least_margin_s", view->notices.least_margin_us);
+    json_close(&json, '}');
+    discovery_json(view, facts, &json);
+    goodput_json(&view->goodput, &json);
     json_open(&json, "driver", '{');
     if (facts->orphan)
         json_null(&json, "pid");
@@ -288,8 +365,10 @@ int table_status(const struct core_view *view, const struct table_facts *facts, 
 static int hosts_text(const struct core_view *view, const struct table_facts *facts,
                       struct buf *out)
 {
-    static const char *const host_heads[] = { "HOST", "SLOTS", "USED", "AGENT", "WHY NOT MORE" };
-    static const char *const worker_heads[] = { "WORKER", "NUMBER", "RANK", "STATE", "FOR" };
+    static const char *const host_heads[] = { "HOST",  "SLOTS", "USED",
+                                              "AGENT", "HEARD", "WHY NOT MORE" };
+    static const char *const worker_heads[] = { "WORKER", "NUMBER", "RANK",   "STATE",
+                                                "FOR",    "HEARD",  "COMMIT", "AGE" };
     struct grid hosts, workers;
     char time[TIME_TEXT_MAX];
     int rc = 0;
@@ -298,28 +377,40 @@ static int hosts_text(const struct core_view *view, const struct table_facts *fa
     grid_init(&workers, worker_heads, ARRAY_SIZE(worker_heads));
     for (size_t i = 0; i < view->host_count; i++) {
         const struct view_host *host = &view->hosts[i];
-        char slots[TABLE_NUMBER_MAX], used[TABLE_NUMBER_MAX];
+        char slots[TABLE_NUMBER_MAX], used[TABLE_NUMBER_MAX], heard[TIME_TEXT_MAX];
+        bool known = !facts->orphan && host->heard_us != TIME_NEVER;
 
-        grid_row(&hosts, (const char *[]){ host->name, table_number(host->slots, slots),
-                                           table_number(host->worker_count, used),
-                                           agent_state_name(host->agent), host->why });
+        grid_row(&hosts, (const char *[]){
+                             host->name, table_number(host->slots, slots),
+                             table_number(host->worker_count, used), agent_state_name(host->agent),
+                             known ? table_time(table_since(facts, host->heard_us), heard) : "-",
+                             host->why });
         for (size_t k = 0; k < host->worker_count; k++) {
             const struct view_worker *worker = &host->workers[k];
             char slot[BLACKLIST_KEY_TEXT_MAX], since[TIME_TEXT_MAX];
             char incarnation[TABLE_NUMBER_MAX], rank[TABLE_NUMBER_MAX];
+            struct commits_cells cells;
 
             table_number(worker->rank, rank);
-            grid_row(&workers,
-                     (const char *[]){
-                         blacklist_key_format(host->name, worker->slot, slot),
-                         table_number(worker->incarnation, incarnation),
-                         worker->rank == NOT_IN_ROUND ? "-" : rank,
-                         worker_state_name(worker->state),
-                         facts->orphan ? "-"
-                                       : table_time(table_since(facts, worker->since_us), since) });
+            commits_cells(worker, facts, &cells);
+            grid_row(
+                &workers,
+                (const char *[]){
+                    blacklist_key_format(host->name, worker->slot, slot),
+                    table_number(worker->incarnation, incarnation),
+                    worker->rank == NOT_IN_ROUND ? "-" : rank, worker_state_name(worker->state),
+                    facts->orphan ? "-" : table_time(table_since(facts, worker->since_us), since),
+                    cells.heard, cells.commit, cells.age });
         }
     }
-    if (facts->orphan)
+    if (facts->orphan && facts->store)
+        rc = buf_printf(out,
+                        "no driver of this job lives; this is what the last one (%s) had written "
+                        "down\n\n",
+                        facts->last);
+    else if (!facts->orphan && view->discovery.failures)
+        rc = status_discovery(view, facts, out);
+    else if (facts->orphan)
         rc = buf_printf(out,
                         "no driver of this job lives on this machine; the last one wrote its last "
                         "line %s ago, and this is what it had written down\n\n",
@@ -347,6 +438,8 @@ static int hosts_json(const struct core_view *view, const struct table_facts *fa
         json_bool(&json, "listed", host->listed);
         json_bool(&json, "draining", host->draining);
         json_text(&json, "agent", agent_state_name(host->agent));
+        json_seconds(&json, "heard_s",
+                     facts->orphan ? TIME_NEVER : table_since(facts, host->heard_us));
         json_text(&json, "why", host->why);
         json_open(&json, "workers", '[');
         for (size_t k = 0; k < host->worker_count; k++) {
@@ -363,12 +456,14 @@ static int hosts_json(const struct core_view *view, const struct table_facts *fa
             json_bool(&json, "trains", worker->entered);
             json_seconds(&json, "for_s",
                          facts->orphan ? TIME_NEVER : table_since(facts, worker->since_us));
+            commits_worker_json(worker, facts, &json);
             json_close(&json, '}');
         }
         json_close(&json, ']');
         json_close(&json, '}');
     }
     json_close(&json, ']');
+    discovery_json(view, facts, &json);
     json_bool(&json, "orphaned", facts->orphan);
     return json_end(&json);
 }
@@ -476,16 +571,64 @@ int table_blacklist(const struct core_view *view, const struct table_facts *fact
     return table_end(out, before, json ? table_json_end(&rows) : grid_show(&grid, 0, out));
 }
 
-/* Makes one line of the answer to "events": the time and the text, plain or as a JSON object. */
-int table_event(const char *moment, const char *text, bool json, struct buf *out)
+/* Makes the answer to "token list": a row for each token with which hosts may join. */
+int table_tokens(const struct core_view *view, const struct table_facts *facts, bool json,
+                 struct buf *out)
+{
+    static const char *const heads[] = { "TOKEN", "STATE", "HOST", "HOSTS", "OF", "LEFT" };
+    struct json rows = { .out = out };
+    struct grid grid;
+    size_t before = out->length;
+
+    if (!json && !view->token_count)
+        return buf_append_text(out, "the job has no tokens\n");
+    if (json)
+        table_json_begin(&rows, facts, "tokens");
+    else
+        grid_init(&grid, heads, ARRAY_SIZE(heads));
+    for (size_t i = 0; i < view->token_count; i++) {
+        const struct view_token *token = &view->tokens[i];
+        char uses[TABLE_NUMBER_MAX], used[TABLE_NUMBER_MAX], time[TIME_TEXT_MAX];
+        const char *state = token->revoked                              ? "revoked"
+                            : !token->left_us                           ? "expired"
+                            : token->uses && token->used >= token->uses ? "used up"
+                                                                        : "good";
+
+        if (json) {
+            json_open(&rows, NULL, '{');
+            json_text(&rows, "token", token->id);
+            json_text(&rows, "state", state);
+            json_text(&rows, "host", token->host);
+            json_number(&rows, "used", token->used);
+            json_number(&rows, "uses", token->uses); /* 0: any number */
+            json_seconds(&rows, "left_s", token->left_us);
+            json_close(&rows, '}');
+            continue;
+        }
+        grid_row(&grid, (const char *[]){ token->id, state, *token->host ? token->host : "any",
+                                          token->uses ? table_number(token->used, used) : "-",
+                                          token->uses ? table_number(token->uses, uses) : "any",
+                                          token->left_us == TIME_NEVER
+                                              ? "always"
+                                              : table_time(token->left_us, time) });
+    }
+    return table_end(out, before, json ? table_json_end(&rows) : grid_show(&grid, 0, out));
+}
+
+/* Makes one line of the answer to "events": the time and the text, plain, or as a JSON object with
+ * all facts. */
+int table_event(const char *moment, enum trace_level level, const char *text, const char *facts,
+                bool json, struct buf *out)
 {
     struct json line = { .out = out };
     size_t before = out->length;
 
     if (!json)
-        return buf_printf(out, "%s %s\n", moment, text);
+        return buf_printf(out, "%s %s%s\n", moment, events_mark(level), text);
     json_open(&line, NULL, '{');
     json_text(&line, "time", moment);
+    json_text(&line, "severity", events_severity(level));
     json_text(&line, "text", text);
+    event_facts_json(facts, &line);
     return table_end(out, before, json_end(&line));
 }

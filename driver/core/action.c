@@ -6,6 +6,7 @@
 #include "driver/core/action.h"
 
 #include "proto/codec.h"
+#include "proto/commit.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@ static const char *const names[] = {
     [ACTION_SEND] = "send",
     [ACTION_CLOSE] = "close",
     [ACTION_KEY] = "key",
+    [ACTION_TOKEN] = "token",
     [ACTION_START_AGENT] = "start agent",
     [ACTION_DISCOVER] = "discover",
     [ACTION_CHECK_OWNER] = "check owner",
@@ -46,9 +48,12 @@ const char *action_describe(const struct action *action, char *text, size_t size
                  msg_describe(action->msg, line, sizeof(line)));
         break;
     case ACTION_CHECKPOINT:
-        snprintf(text, size, "checkpoint %" PRIu64 " of commit %" PRIu64 ": %zu files",
-                 action->checkpoint->number, action->checkpoint->commit,
-                 action->checkpoint->file_count);
+        snprintf(text, size, "checkpoint %" PRIu64 " of commit %" PRIu64 ".%" PRIu32 ": %zu files",
+                 action->checkpoint->number, COMMIT_ROUND_OF(action->checkpoint->commit),
+                 COMMIT_PLACE_OF(action->checkpoint->commit), action->checkpoint->file_count);
+        break;
+    case ACTION_TOKEN: /* without the key, as the line may be logged */
+        snprintf(text, size, "token %.8s", action->text);
         break;
     default:
         snprintf(text, size, "%s peer=%" PRIu32 " ask=%" PRIu64 " code=%d %s%s",

@@ -10,6 +10,10 @@
  * driver's term. Once the first record, the TERM, is durable, such an action is done at once.
  * Otherwise a slow disk would look like a dead driver to the agents.
  *
+ * While an action waits, the caller says so in each event (`held_us` in event.h). The deadlines of
+ * what agents and workers have to do then stand still: an order has its whole time after it was
+ * sent, however long it waited.
+ *
  * Until the first record is durable the caller accepts no connection and makes no further step.
  * That time counts as the driver's own silence, so no lease of an agent runs out during that time.
  */
@@ -27,12 +31,16 @@ enum action_kind {
     /* store `change` of the blacklist: its record, and its event in the history */
     ACTION_BLACKLIST,
     /* Send `msg` over the connection `peer`. The caller adds argv, env and cwd to a LAUNCH, the key
-     * of `host` to a REKEY, and the secret of the round if `secret` is true. */
+     * of `host` to a REKEY, the settings of the agent of `host` to a START, and the secret of the
+     * round if `secret` is true. */
     ACTION_SEND,
     ACTION_CLOSE, /* close the connection `peer`; `text` says why */
-    /* From now on the agent of `host` may use the key of `epoch` (`code` 1), or must not use it
-     * (`code` 0). */
+    /* From now on the agent of `host` may use version `number` of the host's key (`code` 1), or
+     * must not use this version (`code` 0). */
     ACTION_KEY,
+    /* From now on a connection may prove the token in `text`, "ID KEY"; it is then TOKEN_PEER "ID".
+     */
+    ACTION_TOKEN,
     /* Make sure that an agent of this job runs on `host` and dials this driver. */
     ACTION_START_AGENT,
     /* Run one discovery; its result comes as EVENT_HOSTS or EVENT_HOSTS_FAILED. */
@@ -43,7 +51,7 @@ enum action_kind {
     /* Make `checkpoint` complete: write its manifest. The result comes as EVENT_CHECKPOINT. */
     ACTION_CHECKPOINT,
     /* The checkpoint in the folder `text` is damaged, and is never used again. Look for the newest
-     * one before `epoch`, the commit of the damaged one; the result comes as EVENT_CHECKPOINT. */
+     * one before `number`, the commit of the damaged one; the result comes as EVENT_CHECKPOINT. */
     ACTION_CHECKPOINT_REJECT,
     ACTION_REPLY, /* answer the operator's question `ask` with `code` and `text` */
     /* Send `text` to the operators that wait for new keys: it says how many hosts have their new
@@ -56,9 +64,9 @@ enum action_kind {
 
 /* A file of a checkpoint: the part of the state that one agent has written. */
 struct saved_file {
-    const char *name;      /* in the folder of the checkpoint */
+    const char *name;      /* the name of the file in the folder of the checkpoint */
     int64_t rank;          /* whose per-rank entries the file has; -1: replicated entries */
-    uint32_t slot;         /* in which slot of its host the agent keeps the commit */
+    uint32_t slot;         /* the slot of the host for which the agent keeps the commit */
     uint64_t bytes;        /* size of the file */
     struct msg_bytes sums; /* 8 bytes, little-endian, for each chunk of the file */
 };
@@ -68,7 +76,7 @@ struct checkpoint_done {
     uint64_t number; /* of the attempt */
     uint64_t commit;
     uint32_t ranks;
-    uint64_t digest; /* of the manifest of the state */
+    uint64_t digest; /* the digest of the manifest of the state */
     struct msg_entry_list entries;
     const struct saved_file *files;
     size_t file_count;
@@ -84,7 +92,7 @@ struct action {
     uint32_t peer;
     int code;
     uint64_t ask;
-    uint64_t epoch;
+    uint64_t number; /* the version of a key, or a commit */
     const char *host;
     const char *text;
     const struct msg *msg; /* several actions may share one message */

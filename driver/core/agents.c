@@ -10,20 +10,24 @@
 #include "driver/core/boot.h"
 #include "driver/core/change.h"
 #include "driver/core/checkpoint.h"
+#include "driver/core/checkpoint_ask.h"
 #include "driver/core/drain.h"
 #include "driver/core/elect.h"
 #include "driver/core/finish.h"
 #include "driver/core/hello.h"
+#include "driver/core/joins.h"
 #include "driver/core/keys.h"
 #include "driver/core/lease.h"
 #include "driver/core/loss.h"
 #include "driver/core/over.h"
+#include "driver/core/pace.h"
 #include "driver/core/recovery.h"
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
 #include "driver/core/stall.h"
 #include "driver/core/step.h"
 #include "driver/core/tell.h"
+#include "driver/core/values.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,20 +38,24 @@
 void agents_on_closed(struct core *core, uint32_t peer, const char *why)
 {
     const struct ending gone = { .ended = ENDED_SILENT,
-                                 .text = "its agent was told to end, and has",
+                                 .text = "the agent of this host was told to end, and has ended",
                                  .excused = true };
     struct core_host *host = roster_peer(core, peer);
     struct worker *worker;
 
-    if (!host)
+    if (!host) {
+        host = joins_peer(core, peer);
+        if (host)
+            joins_on_closed(core, host, why);
         return;
+    }
     roster_disconnect(core, host);
     checkpoint_on_lost(core, host);
     core_want_timer(core, time_add(host->heard_us, core->config.lease_us));
     if (core->job >= JOB_STOPPING || host->ending) {
-        CORE_TRACE(core, "%s: the agent of this host has ended as told", host->name);
+        CORE_DETAIL(core, FACTS(.kind = KIND_AGENT_ENDED, .host = host->name),
+                    "%s: the agent of this host has ended as told", host->name);
         roster_move_agent(host, AGENT_NONE);
-        host->ending = false;
         /* Discovery may list the host again by now; then slots.c starts a new agent. */
         core_want_slots(core);
         /* An agent ends all its workers before it ends itself, also workers that the driver
@@ -55,14 +63,15 @@ void agents_on_closed(struct core *core, uint32_t peer, const char *why)
         for (size_t slot = 0; core->job < JOB_STOPPING && (worker = roster_next_on(host, &slot));)
             loss_ended(core, worker, &gone);
     } else {
-        CORE_WARN(core, "%s: the connection to its agent is gone: %s", host->name, why);
+        CORE_WARN(core, FACTS(.kind = KIND_AGENT_LOST, .host = host->name, .cause = why),
+                  "%s: the connection to its agent is gone: %s", host->name, why);
         host->hung_up_us = core->now_us;
         core_want_timer(core, time_add(core->now_us, 2 * core->config.beat_us));
         /* In a recovery an unlisted host without a connection counts as dead at once (lease.c). */
         if (!host->listed)
             lease_expire(core);
-        /* The agent may still run and not find the driver, whose address may have changed: the
-         * request to start an agent also tells a running one the address. */
+        /* The agent may still run, but not find the driver because the driver's address has
+         * changed. The request to start an agent also tells a running agent the new address. */
         if (host->agent == AGENT_AWAY && (host->listed || host->taken))
             keys_start_agent(core, host);
     }
@@ -78,7 +87,8 @@ void agents_on_start_failed(struct core *core, const char *name, const char *why
 
     if (!host || host->agent != AGENT_STARTING)
         return;
-    CORE_WARN(core, "%s: no agent could be started: %s", host->name, why);
+    CORE_WARN(core, FACTS(.kind = KIND_AGENT_FAILED, .host = host->name, .cause = why),
+              "%s: no agent could be started: %s", host->name, why);
     roster_move_agent(host, AGENT_NONE);
     host->again_us = time_add(core->now_us, core->config.beat_us);
     /* A host that discovery no longer lists may be gone for good. That is no failure of the
@@ -115,12 +125,14 @@ static void agents_on_worker_msg(struct core *core, struct worker *worker, const
             break;
         if (was != WORKER_LEAVING) {
             roster_move(core, worker, WORKER_LEAVING);
-            round_lost(core, worker, was, "it left");
+            round_lost(core, worker, was, "the worker has left");
         }
         worker->left = true;
         worker->may_block_switch = false; /* the worker has passed the agreed check */
-        CORE_TRACE(core, "%s has left", worker_name(worker, name));
-        worker_limit(core, worker, core->config.stall_us, "it has left and does not end");
+        CORE_DETAIL(core, FACTS(.kind = KIND_WORKER_LEFT, OF_WORKER(worker)), "%s has left",
+                    worker_name(worker, name));
+        worker_limit(core, worker, core->config.stall_us,
+                     "the worker has left, but its process has not ended");
         break;
     case MSG_FINISHED: finish_on_finished(core, worker, msg); break;
     case MSG_STALLED: stall_on_stalled(core, worker, msg); break;
@@ -130,6 +142,8 @@ static void agents_on_worker_msg(struct core *core, struct worker *worker, const
         ending.text = tell_text(core, "the worker cannot go on: %s", msg->u.unusable.text);
         loss_doom(core, worker, &ending);
         break;
+    case MSG_PERSIST: checkpoint_on_persist(core, worker, msg); break;
+    case MSG_STORE: values_on_store(core, worker, msg); break;
     case MSG_REMARK: stall_on_remark(core, worker, msg); break;
     default: break;
     }
@@ -141,15 +155,22 @@ static void agents_on_worker_msg(struct core *core, struct worker *worker, const
 void agents_on_msg(struct core *core, const struct event *event)
 {
     const struct msg *msg = event->msg;
-    struct core_host *host = roster_peer(core, event->peer);
+    struct core_host *host = roster_peer(core, event->peer), *joined;
     struct worker *worker = roster_worker(core, msg->incarnation);
     struct ending ending = { 0 };
     const char *absurd;
 
     lease_heard(core);
     if (!host) {
-        if (msg->type == MSG_HELLO_AGENT)
+        joined = joins_peer(core, event->peer);
+        if (joined && msg->type == MSG_NOT_STARTED)
+            agents_on_start_failed(core, joined->name, msg->u.not_started.text);
+        else if (joined)
+            joins_on_msg(core, joined, msg);
+        else if (msg->type == MSG_HELLO_AGENT)
             hello_on_agent(core, event);
+        else if (msg->type == MSG_JOIN)
+            joins_on_join(core, event);
         return;
     }
     host->heard_us = core->now_us;
@@ -158,7 +179,8 @@ void agents_on_msg(struct core *core, const struct event *event)
             /* No honest agent can send this message: the connection of the agent is closed, and its
              * host is charged with a failure. */
             absurd = tell_text(core, "%s", absurd);
-            authority_refuse(core, host, tell_text(core, "%s; its connection is closed", absurd));
+            authority_refuse(core, host,
+                             tell_text(core, "%s; the connection of the agent is closed", absurd));
             tell_close(core, host, absurd);
             loss_charge_host(core, host, absurd);
             agents_on_closed(core, event->peer, absurd);
@@ -170,6 +192,7 @@ void agents_on_msg(struct core *core, const struct event *event)
     case MSG_BEAT:
         if (host->sequence_heard < msg->u.beat.sequence)
             host->sequence_heard = msg->u.beat.sequence;
+        pace_on_beat(core, host, &msg->u.beat);
         return;
     case MSG_EXITED:
         /* An agent repeats EXITED until it gets FORGET, so the worker may already be removed from

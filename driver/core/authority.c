@@ -32,77 +32,72 @@ static void authority_log(struct core *core, const struct core_host *host, struc
     if (!log_limit_pass(limit, core->now_us, &held))
         return;
     if (held)
-        CORE_TRACE(core, "%s: %s; %u more like it were not shown", host->name, what, held);
+        CORE_WARN(core, FACTS(.kind = KIND_MESSAGE_REFUSED, .host = host->name, .cause = what),
+                  "%s: %s; %u more such messages were not logged", host->name, what, held);
     else
-        CORE_TRACE(core, "%s: %s", host->name, what);
+        CORE_WARN(core, FACTS(.kind = KIND_MESSAGE_REFUSED, .host = host->name, .cause = what),
+                  "%s: %s", host->name, what);
 }
 
 void authority_refuse(struct core *core, struct core_host *host, const char *what)
 {
-    authority_log(core, host, &host->refusals,
-                  tell_text(core, "its agent is not believed: %s", what));
+    authority_log(core, host, &host->limits.refusals,
+                  tell_text(core, "a statement of this host's agent is refused: %s", what));
 }
 
 void authority_note_late(struct core *core, struct core_host *host, uint64_t incarnation)
 {
     authority_log(
-        core, host, &host->late,
-        tell_text(core, "a message of #%" PRIu64 ", which is no more, is dropped", incarnation));
+        core, host, &host->limits.late,
+        tell_text(core, "a message about worker #%" PRIu64 " was dropped: that worker has ended",
+                  incarnation));
 }
 
 /* Returns why no agent can know a round with this number; NULL: an agent may know it. PROTOCOL.md,
- * "Durable before visible": no agent is told a round whose number is not in the journal. */
+ * "Durable before visible": no agent is told of a round whose number is not in the journal. */
 static const char *authority_judge_round(struct core *core, uint64_t round)
 {
     if (round <= core->rounds.told)
         return NULL;
-    return tell_text(core, "it names round %" PRIu64 ", and no round after %" PRIu64 " was told",
+    return tell_text(core,
+                     "the agent names round %" PRIu64
+                     ", but no agent has been told of a round after %" PRIu64 "",
                      round, core->rounds.told);
 }
 
-/* True: the first `length` bytes of `text` are an IP address in its usual spelling; an IPv6 address
- * stands in brackets. Each address has one usual spelling, so equal addresses have equal texts. */
-static bool authority_is_usual(const char *text, size_t length)
+/* True: `address`, up to its end or a slash, is an IP address and a port in their usual spelling;
+ * an IPv6 address stands in brackets. Each address has one usual spelling, so equal addresses have
+ * equal texts. */
+static bool authority_is_address(const char *address)
 {
     unsigned char ip[sizeof(struct in6_addr)];
     char host[INET6_ADDRSTRLEN], usual[INET6_ADDRSTRLEN];
-    bool six = length > 2 && text[0] == '[' && text[length - 1] == ']';
-    int family = six ? AF_INET6 : AF_INET;
-    const char *zone;
-
-    text += six;
-    length -= six ? 2 : 0;
-    /* An IPv6 link-local address ends in '%' and the name of a network interface. */
-    zone = six ? memchr(text, '%', length) : NULL;
-    /* A zone is not empty, and has no bracket: the bracket that ends the address is the only one.
-     */
-    if (zone && (zone + 1 == text + length || memchr(text, ']', length)))
-        return false;
-    length = zone ? (size_t)(zone - text) : length;
-    if (length >= sizeof(host))
-        return false;
-    memcpy(host, text, length);
-    host[length] = '\0';
-    return inet_pton(family, host, ip) == 1 && inet_ntop(family, ip, usual, sizeof(usual)) &&
-           !strcmp(host, usual);
-}
-
-/* Returns NULL if `address`, up to its end or a slash, is an IP address and a port in their usual
- * spelling. Otherwise returns the reason why it is not. */
-static const char *authority_judge_address(struct core *core, const char *address)
-{
-    size_t length = strcspn(address, "/");
-    const char *colon = memrchr(address, ':', length);
-    size_t host = colon ? (size_t)(colon - address) : 0;
-    size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+    size_t length = strcspn(address, "/"), digits;
+    const char *colon = memrchr(address, ':', length), *zone = NULL;
+    bool six = colon && colon - address > 2 && address[0] == '[' && colon[-1] == ']';
     uint32_t port = 0;
 
+    digits = colon ? strspn(colon + 1, "0123456789") : 0;
     for (size_t i = 1; i <= digits && port <= PORT_MAX; i++)
         port = port * 10 + (uint32_t)(colon[i] - '0');
-    if (colon && colon[1] != '0' && port && port <= PORT_MAX && host + 1 + digits == length &&
-        authority_is_usual(address, host))
-        return NULL;
-    return tell_text(core, "its contact \"%.*s\" is no address and port", (int)length, address);
+    if (!colon || colon[1] == '0' || !port || port > PORT_MAX ||
+        colon + 1 + digits != address + length)
+        return false;
+    length = (size_t)(colon - address) - (six ? 2 : 0);
+    address += six;
+    /* An IPv6 link-local address ends in '%' and the name of a network interface. This zone is not
+     * empty, and has no bracket: the bracket that ends the address is the only one. */
+    if (six)
+        zone = memchr(address, '%', length);
+    if (zone && (zone + 1 == address + length || memchr(address, ']', length)))
+        return false;
+    length = zone ? (size_t)(zone - address) : length;
+    if (length >= sizeof(host))
+        return false;
+    memcpy(host, address, length);
+    host[length] = '\0';
+    return inet_pton(six ? AF_INET6 : AF_INET, host, ip) == 1 &&
+           inet_ntop(six ? AF_INET6 : AF_INET, ip, usual, sizeof(usual)) && !strcmp(host, usual);
 }
 
 /* Returns the name of another host whose agent serves commits at this address; NULL: no other agent
@@ -139,7 +134,7 @@ static void authority_judge_contacts(struct core *core, struct core_host *host,
                                      const struct msg_ready *ready, const char **ret_absurd)
 {
     for (size_t i = 0; i < ready->addresses.count && !*ret_absurd; i++) {
-        const char *text = ready->addresses.items[i], *owner;
+        const char *text = ready->addresses.items[i], *address, *owner;
         bool state = !strncmp(text, "state=", strlen("state=")), judged = false;
 
         /* a contact that this host has named before was judged in that READY */
@@ -147,19 +142,24 @@ static void authority_judge_contacts(struct core *core, struct core_host *host,
             judged = !strcmp(host->addresses.items[k], text);
         if (judged || (!state && strncmp(text, "data=", strlen("data=")) != 0))
             continue;
-        *ret_absurd = authority_judge_address(core, strchr(text, '=') + 1);
+        address = strchr(text, '=') + 1;
+        if (!authority_is_address(address))
+            *ret_absurd =
+                tell_text(core, "the agent's contact \"%.*s\" is not an IP address with a port",
+                          (int)strcspn(address, "/"), address);
         owner = state && !*ret_absurd ? authority_find_owner(core, host, text) : NULL;
         if (owner)
-            authority_log(core, host, &host->refusals,
+            authority_log(core, host, &host->limits.refusals,
                           tell_text(core,
-                                    "its agent names the contact \"%s\", which is also that of %s",
+                                    "the agent of this host names the contact \"%s\", which the "
+                                    "agent of %s has named, too",
                                     text, owner));
     }
 }
 
-/* Logs each commit of a round that no agent was ever told. Such a commit comes from an agent that
- * invents commits, or from a damaged snapshot. elect.c ignores the commit; the rest of the message
- * counts. */
+/* Logs each commit of a round of which no agent was ever told. Such a commit comes from an agent
+ * that invents commits, or from a damaged snapshot. elect.c ignores the commit; the rest of the
+ * message counts. */
 static void authority_judge_commits(struct core *core, struct core_host *host,
                                     const struct msg_held_list *held)
 {
@@ -167,8 +167,8 @@ static void authority_judge_commits(struct core *core, struct core_host *host,
         if (!elect_believes(core, held->items[i].commit))
             authority_refuse(core, host,
                              tell_text(core,
-                                       "a commit of round %" PRIu64 ", and no round after %" PRIu64
-                                       " was told",
+                                       "the agent names a commit of round %" PRIu64
+                                       ", but no agent has been told of a round after %" PRIu64 "",
                                        COMMIT_ROUND_OF(held->items[i].commit), core->rounds.told));
 }
 
@@ -187,19 +187,25 @@ bool authority_believes(struct core *core, struct core_host *host, const struct 
 
     *ret_absurd = NULL;
     if (!why && worker && worker->host != host && !ends_doomed)
-        why = tell_text(core, "%s for #%" PRIu64 ", which runs on %s", name, msg->incarnation,
-                        worker->host->name);
+        why = tell_text(core, "the agent sends %s about worker #%" PRIu64 ", which runs on %s",
+                        name, msg->incarnation, worker->host->name);
     else if (!why && msg->incarnation > core->roster.incarnations)
-        why = tell_text(core, "%s for #%" PRIu64 ", which was never launched", name,
-                        msg->incarnation);
+        why = tell_text(core,
+                        "the agent sends %s about worker #%" PRIu64 ", which was never launched",
+                        name, msg->incarnation);
     else if (!why && worker && msg->type == MSG_READY)
         authority_judge_contacts(core, host, &msg->u.ready, ret_absurd);
     /* `check` is UINT64_MAX when the worker comes to no further check. */
+    if (!why && msg->type == MSG_PERSIST)
+        why = authority_judge_round(core, COMMIT_ROUND_OF(msg->u.persist.commit));
     if (!why && worker && msg->type == MSG_NEXT_CHECK && msg->u.next_check.check > LIMIT_CHECKS &&
         msg->u.next_check.check != UINT64_MAX)
-        *ret_absurd = tell_text(
-            core, "#%" PRIu64 " comes to check %" PRIu64 " next, which is more than LIMIT_CHECKS",
-            msg->incarnation, msg->u.next_check.check);
+        *ret_absurd =
+            tell_text(core,
+                      "worker #%" PRIu64 " says that its next check is %" PRIu64
+                      "; the greatest possible check is %" PRIu64
+                      " (LIMIT_CHECKS); install the same version of hvd-elastic on its host",
+                      msg->incarnation, msg->u.next_check.check, LIMIT_CHECKS);
     if (why)
         authority_refuse(core, host, why);
     if (why || *ret_absurd)
@@ -211,9 +217,24 @@ bool authority_believes(struct core *core, struct core_host *host, const struct 
     return true;
 }
 
+bool authority_believes_pulse(struct core *core, struct core_host *host,
+                              const struct msg_pulse *pulse)
+{
+    const struct worker *worker = roster_worker(core, pulse->incarnation);
+
+    if (worker && worker->host == host)
+        return true;
+    if (worker || pulse->incarnation > core->roster.incarnations)
+        authority_refuse(core, host,
+                         tell_text(core, "the agent's BEAT names worker #%" PRIu64 ", which %s %s",
+                                   pulse->incarnation, worker ? "runs on" : "was never",
+                                   worker ? worker->host->name : "launched"));
+    return false;
+}
+
 /* Returns why the HELLO_AGENT of an agent is refused; NULL: it is accepted. event->host is the host
- * whose key the connection has proved, event->epoch the number of that key (0: the epoch is not
- * checked). */
+ * whose key the connection has proved, event->key_version the number of that key (0: the version is
+ * not checked). */
 const char *authority_judge_hello(struct core *core, const struct event *event)
 {
     const struct msg_hello_agent *hello = &event->msg->u.hello_agent;
@@ -222,35 +243,39 @@ const char *authority_judge_hello(struct core *core, const struct event *event)
     const char *why = NULL;
 
     if (strcmp(hello->job, core->config.job) != 0)
-        return "it belongs to another job";
+        return "the agent belongs to another job";
     if (host_name_check(hello->host, strlen(hello->host), &err))
-        return tell_text(core, "its host's name: %s", err.text);
+        return tell_text(core, "the agent's host name is not valid: %s", err.text);
     if (strcmp(hello->host, event->host) != 0)
-        return tell_text(core, "it says that it is %s, and its key is that of %s", hello->host,
-                         event->host);
+        return tell_text(core, "the agent says that its host is %s, but has the key of host %s",
+                         hello->host, event->host);
     /* The host's key may have been ended after the handshake of this connection. */
-    if (event->epoch &&
-        (!host || (event->epoch != host->key.epoch && event->epoch != host->key.old)))
-        return "its key is dead: its host has left the job, or has a new key";
+    if (event->key_version &&
+        (!host || (event->key_version != host->key.version && event->key_version != host->key.old)))
+        return "the agent's key is no longer valid: the host has left the job, or has a newer key";
     /* PROTOCOL.md, REKEY: during a change of keys the old key is good only for the agent process
      * that had it before. Another process with the old key may have stolen it on that host. */
-    if (event->epoch && event->epoch == host->key.old && host->agent_id &&
+    if (event->key_version && event->key_version == host->key.old && host->agent_id &&
         host->agent_id != hello->agent && (host->agent == AGENT_THERE || host->agent == AGENT_AWAY))
-        return "it has the old key of its host, and is not the agent that had it";
+        return "the agent has the old key of its host, but another agent process was given that "
+               "key";
     if (!hello->agent)
-        return "it does not say which start of the agent it is";
+        return "the agent does not say which start of the agent this is";
     for (size_t i = 0; i < hello->slots.count && !why; i++) {
         const struct msg_slot_report *report = &hello->slots.items[i];
         const struct worker *worker = roster_worker(core, report->incarnation);
 
         if (!report->incarnation || report->incarnation > core->roster.incarnations)
-            return tell_text(core, "it reports worker #%" PRIu64 ", which was never launched",
+            return tell_text(core,
+                             "the agent reports worker #%" PRIu64 ", which was never launched",
                              report->incarnation);
         /* The driver may know a DOOMED worker only from a false hello of another host. So this
          * hello is not refused, and hello.c has the worker killed. */
         if (worker && worker->state != WORKER_DOOMED &&
             (strcmp(worker->host->name, hello->host) != 0 || worker->slot != report->slot))
-            return tell_text(core, "it reports worker #%" PRIu64 ", which runs elsewhere",
+            return tell_text(core,
+                             "the agent reports worker #%" PRIu64
+                             ", which runs in another slot or on another host",
                              report->incarnation);
         why = authority_judge_round(core, report->round);
     }

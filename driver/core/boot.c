@@ -32,8 +32,7 @@ void boot_release_manifest(struct core *core)
 
 /* Returns a text for the operator that names the first entry in which the two lists differ. `ours`
  * is the manifest that counts for the job; it is empty if only its digest is known. `theirs` is the
- * manifest of the worker that has just said READY, and in the texts "its" and "it" mean this
- * worker. */
+ * manifest of the worker that has just said READY: "this worker" of the texts. */
 static const char *boot_manifest_difference(struct core *core, const struct msg_entry_list *ours,
                                             const struct msg_entry_list *theirs)
 {
@@ -43,36 +42,40 @@ static const char *boot_manifest_difference(struct core *core, const struct msg_
 
         if (strcmp(a->name, b->name) != 0)
             return tell_text(core,
-                             "its state differs: entry %zu is \"%s\", and \"%s\" on other workers",
+                             "the worker's state differs: entry %zu is \"%s\" on this worker, and "
+                             "\"%s\" on other workers",
                              i + 1, b->name, a->name);
         if (a->kind != b->kind)
             return tell_text(core,
-                             "its state differs: entry \"%s\" is replicated on some workers, and "
-                             "of one rank on others",
+                             "the worker's state differs: entry \"%s\" is replicated on some "
+                             "workers, and per rank on others",
                              a->name);
         if (a->bytes != b->bytes)
             return tell_text(core,
-                             "its state differs: entry \"%s\" has %" PRIu64 " bytes, and %" PRIu64
-                             " on other workers",
+                             "the worker's state differs: entry \"%s\" has %" PRIu64
+                             " bytes on this worker, and %" PRIu64 " bytes on other workers",
                              a->name, b->bytes, a->bytes);
         if (a->custom != b->custom)
             return tell_text(core,
-                             "its state differs: functions of the program save entry \"%s\" on "
-                             "some workers only",
+                             "the worker's state differs: functions of the program save entry "
+                             "\"%s\" on some workers only",
                              a->name);
         if (a->type != b->type)
             return tell_text(core,
-                             "its state differs: entry \"%s\" consists of %s, and of %s on other "
-                             "workers",
+                             "the worker's state differs: entry \"%s\" consists of %s on this "
+                             "worker, and of %s on other workers",
                              a->name, entry_type_text(b->type), entry_type_text(a->type));
     }
     if (theirs->count > ours->count && ours->count)
-        return tell_text(core, "its state differs: entry \"%s\" is missing on other workers",
+        return tell_text(core,
+                         "the worker's state differs: entry \"%s\" is missing on other workers",
                          theirs->items[ours->count].name);
     if (ours->count > theirs->count && theirs->count)
-        return tell_text(core, "its state differs: entry \"%s\" of other workers is missing",
-                         ours->items[theirs->count].name);
-    return "its state differs from that of the others";
+        return tell_text(
+            core,
+            "the worker's state differs: entry \"%s\" of other workers is missing on this worker",
+            ours->items[theirs->count].name);
+    return "the worker's state differs from the state of the other workers";
 }
 
 bool boot_knows_entries(const struct core *core)
@@ -158,8 +161,9 @@ void boot_on_launched(struct core *core, struct worker *worker)
     worker->limit = limit;
 }
 
-/* Handles LAUNCH_FAILED: the agent could not start the process of this worker. A worker that is
- * READY or later has a process, so the message then changes nothing. */
+/* Handles LAUNCH_FAILED: the agent could not start the process of this worker. The worker has
+ * ended, unless it is READY or later: such a worker has a process. A DOOMED worker ends too. In
+ * every state the code HVD_E_STATE is noted for the worker's host. */
 void boot_on_launch_failed(struct core *core, struct worker *worker, const struct msg *msg)
 {
     const struct msg_launch_failed *said = &msg->u.launch_failed;
@@ -228,8 +232,8 @@ void boot_on_ready(struct core *core, struct worker *worker, const struct msg *m
             for (size_t i = 0; (other = roster_next(core, &i));)
                 if (other != worker && other->state == WORKER_READY)
                     loss_kill(core, other,
-                              "its state differs from that of most; run the same program on all "
-                              "hosts",
+                              "the worker's state differs from the state of most workers; run the "
+                              "same program on all hosts",
                               false /* to blame */, core->config.kill_grace_us);
         }
     }
@@ -238,5 +242,6 @@ void boot_on_ready(struct core *core, struct worker *worker, const struct msg *m
         loss_kill(core, worker, tell_text(core, "%s; run the same program on all hosts", mismatch),
                   false /* to blame */, core->config.kill_grace_us);
     else
-        CORE_TRACE(core, "%s is ready", worker_name(worker, name));
+        CORE_DETAIL(core, FACTS(.kind = KIND_WORKER_READY, OF_WORKER(worker)), "%s is ready",
+                    worker_name(worker, name));
 }

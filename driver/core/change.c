@@ -24,7 +24,7 @@
 #define TRIES_MAX 3
 
 /* Fills core->next with the members of the next round. `with_joiners`: READY workers join. False:
- * the members are those of the current round, so there is nothing to change; or memory is out. */
+ * the members are those of the current round, so nothing changes; or no memory is left. */
 static bool change_choose(struct core *core, bool with_joiners)
 {
     const struct round *current = &core->current;
@@ -51,12 +51,14 @@ static bool change_choose(struct core *core, bool with_joiners)
     if (keep > current->members.count - stay)
         keep = current->members.count - stay;
     if (keep && keep != core->change.kept_told && too_few)
-        CORE_TRACE(core,
-                   "%zu members that should go stay for now, because fewer than --min-np %" PRIu32
-                   " would be left",
-                   keep, core->config.min_np);
+        CORE_TRACE(
+            core, FACTS(.kind = KIND_MEMBERS_KEPT, .size = keep),
+            "%zu members that are to leave stay for now, because fewer than --min-np %" PRIu32
+            " would be left",
+            keep, core->config.min_np);
     else if (keep && keep != core->change.kept_told)
-        CORE_TRACE(core, "%zu members that should go stay for now, to hand the state over", keep);
+        CORE_TRACE(core, FACTS(.kind = KIND_MEMBERS_KEPT, .size = keep),
+                   "%zu members that are to leave stay for now, to hand the state over", keep);
     core->change.kept_told = keep; /* the number is logged again only when it changes */
     next->members.count = 0;
     for (size_t i = 0; (worker = roster_next_member(core, current, &i));) {
@@ -106,8 +108,11 @@ void change_look(struct core *core)
         worker->next_rank = (uint32_t)i;
         worker->prepared = worker->at_sent = false;
     }
-    CORE_TRACE(core, "round %" PRIu64 " is prepared beside round %" PRIu64 ": size %zu -> %zu",
-               next->number, next->previous, core->current.members.count, next->members.count);
+    CORE_DETAIL(core,
+                FACTS(.kind = KIND_ROUND_PREPARED, .round = next->number,
+                      .size = next->members.count, .cause = change_cause_name(next->cause)),
+                "round %" PRIu64 " is prepared beside round %" PRIu64 ": size %zu -> %zu",
+                next->number, next->previous, core->current.members.count, next->members.count);
     tell_record(core, JOURNAL_NUMBER)->round = next->number;
     /* PREPARE also goes to members that are not in the next round: they leave at the switch. */
     round_tell_state_key(core, next);
@@ -142,7 +147,7 @@ static void change_give_up(struct core *core, const struct worker *culprit, cons
     backoff_change_failed(core);
     for (size_t i = 0; (worker = roster_next(core, &i));)
         if (worker->state == WORKER_READY && worker->failed_prepares >= TRIES_MAX)
-            loss_kill(core, worker, "it could not be connected to the others",
+            loss_kill(core, worker, "the worker could not be connected to the other members",
                       true /* not to blame */, core->config.kill_grace_us);
 }
 
@@ -243,7 +248,8 @@ void change_on_next_check(struct core *core, struct worker *worker, const struct
         leaver->entered = leaver->at_sent = false;
         roster_move(core, leaver, WORKER_LEAVING);
         leaver->may_block_switch = true;
-        worker_limit(core, leaver, core->config.stall_us, "it was to leave and did not");
+        worker_limit(core, leaver, core->config.stall_us,
+                     "the worker was told to leave, but did not");
     }
     tell_rounds(core, &core->last, NULL, msg_of_switch(core));
     round_tell(core);

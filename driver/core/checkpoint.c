@@ -23,19 +23,27 @@
 
 /* The memory of one attempt: names, and the checksums of all files. */
 #define CHECKPOINT_MEMORY_MAX ((size_t)256 << 20)
-/* Members that commit often are asked for a commit that is still to come: so many commits after the
- * newest one that any of them kept. The number doubles with each attempt that came too late. */
+/* When members have kept different commits, the driver asks them for a later commit that no member
+ * has made yet. It is this many commits after the newest commit that a member kept. The number
+ * doubles with each attempt that came too late. */
 #define CHECKPOINT_MARGIN_MIN 2
 #define CHECKPOINT_MARGIN_MAX (1 << 20)
-/* After so many attempts in a row in which members kept different commits, the next one waits. */
+/* After this many attempts in a row in which members kept different commits, the driver counts the
+ * attempt as failed and waits. */
 #define CHECKPOINT_MISMATCHES_MAX 24
-/* The time before the attempt after a failed one; it doubles up to the longer time. */
+/* How long the driver waits after a failed attempt before it makes the next one. The wait doubles
+ * with each failure in a row, up to CHECKPOINT_RETRY_MAX_US. */
 #define CHECKPOINT_RETRY_US     TIME_S
 #define CHECKPOINT_RETRY_MAX_US TIME_MIN
 /* Agents that have not written their files after this time hang, or their disks do. An agent that
  * does not answer HOLD has the same time, or --stall-shutdown if that is shorter. */
 #define CHECKPOINT_SAVE_US (30 * TIME_MIN)
-/* While all hosts are to leave, from the begin of one attempt to the next. */
+/* While a worker or an operator waits for a checkpoint, the driver waits this long for a commit
+ * that no member has made yet. The time doubles, five times at most, with each attempt that came
+ * too late. */
+#define CHECKPOINT_IMPATIENT_US TIME_S
+/* While all hosts are to leave: the time from the beginning of one attempt to the beginning of the
+ * next. */
 #define CHECKPOINT_LEAVING_US TIME_S
 
 void checkpoint_init(struct core *core)
@@ -43,7 +51,9 @@ void checkpoint_init(struct core *core)
     struct core_checkpoint *checkpoint = &core->checkpoint;
     const struct core_config *config = &core->config;
 
-    checkpoint->due_us = checkpoint->last_us = checkpoint->answers_us = TIME_NEVER;
+    checkpoint->due_us = checkpoint->last_us = TIME_NEVER;
+    checkpoint->answers_us = checkpoint->impatient_us = TIME_NEVER;
+    core->costs.checkpoints.made_us = TIME_NEVER;
     checkpoint->newest = config->checkpoint_from ? config->checkpoint_commit : 0;
     if (checkpoint->newest)
         snprintf(checkpoint->folder, sizeof(checkpoint->folder), "%s", config->checkpoint_from);
@@ -57,7 +67,7 @@ void checkpoint_release(struct core *core)
     VEC_RELEASE(&core->checkpoint.places);
     VEC_RELEASE(&core->checkpoint.kept);
     VEC_RELEASE(&core->checkpoint.parts);
-    VEC_RELEASE(&core->checkpoint.askers);
+    VEC_RELEASE(&core->checkpoint.waiting.operators);
     arena_release(&core->checkpoint.memory);
 }
 
@@ -98,9 +108,13 @@ static void checkpoint_fail(struct core *core, const char *why)
     char text[TIME_TEXT_MAX];
 
     checkpoint->failures++;
+    core->costs.checkpoints.failed++;
     checkpoint_free_commits(core);
     checkpoint_schedule(core);
-    CORE_WARN(core, "no checkpoint could be made: %s; the next attempt follows in %s", why,
+    CORE_WARN(core,
+              FACTS(.kind = KIND_CHECKPOINT_FAILED, .cause = why,
+                    .left_us = checkpoint->due_us - core->now_us),
+              "no checkpoint could be made: %s; the next attempt follows in %s", why,
               time_brief(checkpoint->due_us - core->now_us, text));
     checkpoint_answer(core, checkpoint->since_us, HVD_E_IO,
                       tell_text(core, "no checkpoint could be made: %s", why));
@@ -129,19 +143,36 @@ static void checkpoint_succeed(struct core *core)
  * train again. */
 static void checkpoint_give_up(struct core *core, const char *why)
 {
-    CORE_TRACE(core, "a checkpoint is given up, and begun again later: %s", why);
+    CORE_DETAIL(core, FACTS(.kind = KIND_CHECKPOINT_POSTPONED, .cause = why),
+                "a checkpoint is given up, and begun again later: %s", why);
     checkpoint_free_commits(core);
     core->checkpoint.state = CHECKPOINT_IDLE;
     core->checkpoint.due_us = core->now_us;
+    core->checkpoint.wanted |= checkpoint_is_awaited(core);
 }
 
 /* ---- IDLE to HOLDING ------------------------------------------------------------------------ */
 
-/* True: all members train, and none has finished. */
-static bool checkpoint_all_train(const struct core *core)
+/* Returns the round whose commits are written: the running one. But after a switch has been agreed
+ * on, a member may stand still before the agreed check until its commit of the round before is in a
+ * checkpoint, and then no member comes into the running round. */
+static const struct round *checkpoint_round(const struct core *core)
 {
-    return core->job >= JOB_RUNNING && core->job <= JOB_PENDING &&
-           round_all_entered(&core->current);
+    const struct round *current = &core->current, *last = &core->last;
+    bool switches = last->number && current->cause == CAUSE_SWITCH &&
+                    current->previous == last->number && !current->entered &&
+                    core->checkpoint.passed != last->number;
+
+    return switches && core->job == JOB_RUNNING && checkpoint_asked(core, last->number) ? last
+                                                                                        : current;
+}
+
+/* True: the members of the round whose commits are written still train there. */
+static bool checkpoint_members_train(const struct core *core)
+{
+    return checkpoint_round(core) == &core->last ||
+           (core->job >= JOB_RUNNING && core->job <= JOB_PENDING &&
+            round_all_entered(&core->current));
 }
 
 /* From now on the answers to HOLD are awaited for a limited time: a member that commits later than
@@ -157,8 +188,8 @@ static void checkpoint_await_answers(struct core *core)
     core->checkpoint.answers_us = time_add(core->now_us, most_us);
 }
 
-/* Tells the agents of all members to keep a commit with the number `at` or a higher one: the newest
- * one, or the next. `only`: no other one than `at`. */
+/* Tells the agents of all members to keep a commit (HOLD): the newest one if its number is `at` or
+ * higher, otherwise the next one that is. `only`: no other commit than `at`. */
 static void checkpoint_hold(struct core *core, uint64_t at, bool only)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -172,13 +203,14 @@ static void checkpoint_hold(struct core *core, uint64_t at, bool only)
     memset(checkpoint->kept.items, 0, members * sizeof(*checkpoint->kept.items));
     checkpoint->kept.count = checkpoint->missing = members;
     checkpoint->number = core->term << 32 | ++checkpoint->attempts;
-    checkpoint->round = core->current.number;
+    checkpoint->round = checkpoint_round(core)->number;
     checkpoint->at = at;
     checkpoint->only = only;
     checkpoint->state = CHECKPOINT_HOLDING;
-    checkpoint->answers_us = TIME_NEVER;
-    if (at == COMMIT_FIRST_OF(checkpoint->round) || only)
-        checkpoint_await_answers(core); /* each member has this commit, or a later one */
+    checkpoint->answers_us = checkpoint->impatient_us = TIME_NEVER;
+    if (at == COMMIT_FIRST_OF(checkpoint->round) || at <= checkpoint->asked || only)
+        /* each member has this commit or a later one, or will have it soon */
+        checkpoint_await_answers(core);
     for (size_t i = 0; i < core->roster.hosts.count; i++) {
         struct core_host *host = core->roster.hosts.items[i];
         struct msg *msg = tell_msg(core, MSG_HOLD, 0, checkpoint->round);
@@ -204,9 +236,10 @@ static void checkpoint_begin(struct core *core)
     const struct core_config *config = &core->config;
     bool urgent = checkpoint->last_us != TIME_NEVER || checkpoint->leaving;
     bool standing = urgent && core->job == JOB_RECOVERING;
-    uint64_t at = COMMIT_FIRST_OF(core->current.number);
+    const struct round *round = checkpoint_round(core);
+    uint64_t at = COMMIT_FIRST_OF(round->number);
 
-    if ((standing ? checkpoint->stood == core->current.number : !checkpoint_all_train(core)) ||
+    if ((standing ? checkpoint->stood == core->current.number : !checkpoint_members_train(core)) ||
         !boot_knows_entries(core))
         return;
     /* The first interval begins when all members train for the first time. */
@@ -219,14 +252,17 @@ static void checkpoint_begin(struct core *core)
         core_want_timer(core, checkpoint->due_us);
         return;
     }
-    if (!checkpoint_find_places(core))
+    if (!checkpoint_find_places(core, round))
         return;
     checkpoint->since_us = core->now_us;
     checkpoint->standing = standing;
+    checkpoint->asked = checkpoint->wanted ? checkpoint_asked(core, round->number) : 0;
     /* Members may keep a commit of this round, because the members of a round before were others.
      * When commits are counted, they keep the N-th one after the commit of the newest attempt, or
      * after the begin of the round. While hosts leave, each commit that is made counts. */
-    if (!checkpoint->wanted && !standing && checkpoint->leaving && checkpoint->newest >= at)
+    if (checkpoint->asked > at && !standing)
+        at = checkpoint->asked;
+    else if (!checkpoint->wanted && !standing && checkpoint->leaving && checkpoint->newest >= at)
         at = checkpoint->newest + 1;
     else if (config->checkpoint_commits && !checkpoint->wanted && !urgent)
         at = (checkpoint->commit > at ? checkpoint->commit : at) + config->checkpoint_commits;
@@ -246,28 +282,42 @@ void checkpoint_look(struct core *core)
     /* When all hosts with members have left, nothing is left of the state. So it is written at
      * once, and again for as long as it changes. */
     if (leaving && !checkpoint->leaving) {
-        CORE_TRACE(core, "all hosts with workers are to leave: the state is written to a "
-                         "checkpoint until they have left");
+        CORE_WARN(core, FACTS(.kind = KIND_CHECKPOINT_WANTED),
+                  "all hosts with workers are to leave: the state is written to a "
+                  "checkpoint until they have left");
         checkpoint_hurry(core);
     }
     checkpoint->leaving = leaving;
     if (checkpoint->state == CHECKPOINT_HOLDING &&
-        (checkpoint->round != core->current.number ||
+        (checkpoint->round != checkpoint_round(core)->number ||
          (core->job == JOB_RECOVERING && !checkpoint->standing)))
         checkpoint_give_up(core, "the round has ended");
     if (checkpoint->state == CHECKPOINT_HOLDING) {
         if (core->now_us >= checkpoint->answers_us)
-            checkpoint_fail(core, tell_text(core,
-                                            "%s: its agent has not said in time which commits it "
-                                            "keeps; end the hvd-agent of that host",
-                                            checkpoint_silent_host(core)->name));
+            checkpoint_fail(core,
+                            tell_text(core,
+                                      "%s: the agent of this host has not said in time which "
+                                      "commits it keeps; kill the process hvd-agent on this host",
+                                      checkpoint_awaited_host(core)->name));
         else
             core_want_timer(core, checkpoint->answers_us);
     }
+    if (checkpoint->state == CHECKPOINT_HOLDING && checkpoint->impatient_us != TIME_NEVER) {
+        uint64_t at = COMMIT_FIRST_OF(checkpoint->round);
+
+        if (core->now_us >= checkpoint->impatient_us)
+            checkpoint_hold(core, checkpoint->asked > at ? checkpoint->asked : at, false);
+        else
+            core_want_timer(core, checkpoint->impatient_us);
+    }
     if (checkpoint->state == CHECKPOINT_SAVING) {
         if (core->now_us >= time_add(checkpoint->since_us, CHECKPOINT_SAVE_US))
-            checkpoint_fail(core, "agents have not written their files within 30 minutes; check "
-                                  "the directory of --checkpoint-dir on the hosts");
+            checkpoint_fail(
+                core, tell_text(core,
+                                "%s: the agent of this host has not written its files of the "
+                                "checkpoint within 30 minutes (files that are missing, of all "
+                                "hosts: %zu); check that --checkpoint-dir takes writes there",
+                                checkpoint_awaited_host(core)->name, checkpoint->missing));
         else
             core_want_timer(core, time_add(checkpoint->since_us, CHECKPOINT_SAVE_US));
     }
@@ -440,21 +490,27 @@ static void checkpoint_compare(struct core *core)
         checkpoint_save(core);
         return;
     }
-    /* Some members were ahead when they died: the last commit that all have is the lowest of their
-     * newest ones, and those that were ahead keep the one before, too. */
+    /* The members stand still, and some have made more commits than others. The last commit that
+     * all members have made is the lowest of the newest ones; a member that was ahead still has
+     * that commit. */
     if (checkpoint->standing && !checkpoint->only) {
         checkpoint_hold(core, least, true);
         return;
     }
     if (checkpoint->standing || ++checkpoint->mismatches > CHECKPOINT_MISMATCHES_MAX) {
         checkpoint->mismatches = 0;
-        checkpoint_fail(core, "members kept different commits, although they were asked long "
-                              "before; check that the connections to the agents are not slow");
+        checkpoint_fail(core, "members kept different commits again and again, although the driver "
+                              "had said early which commit to keep; check that the connections to "
+                              "the agents are not slow");
         return;
     }
     for (uint32_t i = 1; i < checkpoint->mismatches && margin < CHECKPOINT_MARGIN_MAX; i++)
         margin *= 2;
     checkpoint_hold(core, most + margin, false);
+    if (checkpoint_is_awaited(core)) /* members may stand still until the checkpoint is complete */
+        checkpoint->impatient_us =
+            core->now_us + (CHECKPOINT_IMPATIENT_US
+                            << (checkpoint->mismatches < 6 ? checkpoint->mismatches - 1 : 5));
 }
 
 /* Handles HOLDING: the agent keeps a commit for each of its members. */
@@ -477,10 +533,19 @@ void checkpoint_on_holding(struct core *core, struct core_host *host, const stru
         if (!slot || slot->trained_round != checkpoint->round ||
             checkpoint->kept.items[slot->trained_rank])
             continue;
+        if (checkpoint->round == core->last.number && kept->commit == core->current.commit) {
+            checkpoint->passed = checkpoint->round; /* the member was past the agreed check */
+            checkpoint_refuse_passed(core);
+            checkpoint_give_up(core, "the members go on to the next round");
+            return;
+        }
         if (COMMIT_ROUND_OF(kept->commit) != checkpoint->round || kept->commit < checkpoint->at) {
-            authority_refuse(core, host, "it keeps a commit that it was not asked for");
+            authority_refuse(core, host,
+                             "the agent keeps a commit that the driver did not ask for");
             checkpoint_fail(
-                core, tell_text(core, "%s keeps a commit that it was not asked for", host->name));
+                core,
+                tell_text(core, "the agent of %s keeps a commit that the driver did not ask for",
+                          host->name));
             return;
         }
         checkpoint->kept.items[slot->trained_rank] = kept->commit;
@@ -488,7 +553,7 @@ void checkpoint_on_holding(struct core *core, struct core_host *host, const stru
         checkpoint_await_answers(core); /* the commit has come, so all other members have it soon */
     }
     /* A member that has finished meanwhile would have no file in the checkpoint. */
-    if (!checkpoint->missing && !checkpoint->standing && !checkpoint_all_train(core))
+    if (!checkpoint->missing && !checkpoint->standing && !checkpoint_members_train(core))
         checkpoint_give_up(core, "a member does not train any more");
     else if (!checkpoint->missing)
         checkpoint_compare(core);
@@ -542,16 +607,19 @@ void checkpoint_on_saved(struct core *core, struct core_host *host, const struct
         if (part->host != host || part->saved || strcmp(part->file.name, said->name) != 0)
             continue;
         if (said->code || said->sums.length != chunks * sizeof(uint64_t) || !chunks) {
-            checkpoint_fail(core, tell_text(core, "%s: %s", host->name,
-                                            said->code ? said->text
-                                                       : "its agent has sent a wrong number of "
-                                                         "checksums"));
+            checkpoint_fail(
+                core,
+                tell_text(core, "%s: %s", host->name,
+                          said->code ? said->text
+                                     : "the agent of this host has sent a wrong number of "
+                                       "checksums; install the same version of hvd-elastic there"));
             return;
         }
         sums = arena_alloc(&checkpoint->memory, said->sums.length);
         if (!sums) {
-            checkpoint_fail(core, "the checksums of the state need more memory than the driver "
-                                  "may use for them (256 MiB)");
+            checkpoint_fail(core,
+                            "the checksums of the state need more than 256 MiB of the driver's "
+                            "memory; commit a smaller state, or none to --checkpoint-dir");
             return;
         }
         memcpy(sums, said->sums.at, said->sums.length);
@@ -568,13 +636,16 @@ void checkpoint_on_saved(struct core *core, struct core_host *host, const struct
 static void checkpoint_set_newest(struct core *core, const struct event *event)
 {
     core->checkpoint.newest = event->commit;
+    core->costs.checkpoints.made_us = TIME_NEVER;
     snprintf(core->checkpoint.folder, sizeof(core->checkpoint.folder), "%s",
              event->commit ? event->text : "");
     core_want_round(core); /* a recovery may have waited for it */
 }
 
 /* Handles EVENT_CHECKPOINT: the manifest was written, so the checkpoint is complete; or it could
- * not be written; or a search for an older checkpoint has ended (`ask` 0). */
+ * not be written; or a search for an older checkpoint has ended, or the store could be opened at
+ * last
+ * (`ask` 0). */
 void checkpoint_on_written(struct core *core, const struct event *event)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -583,9 +654,20 @@ void checkpoint_on_written(struct core *core, const struct event *event)
     char text[TIME_TEXT_MAX];
 
     if (!event->ask) {
-        checkpoint->searching = false;
+        bool awaited = core->config.checkpoint_awaited;
+
+        checkpoint->searching = core->config.checkpoint_awaited = false;
+        if (awaited && core->rounds.told < COMMIT_ROUND_OF(event->commit))
+            core->rounds.told = COMMIT_ROUND_OF(event->commit); /* as checkpoint_init does */
         checkpoint_set_newest(core, event);
-        if (!event->commit && !core->rounds.resume_min_commit)
+        if (awaited && event->code && event->code != HVD_E_NOTFOUND)
+            CORE_WARN(core, FACTS(.kind = KIND_CHECKPOINTS_MISSING, .cause = event->text),
+                      "the job goes on without checkpoints: %s", event->text);
+        else if (awaited)
+            CORE_TRACE(core, FACTS(.kind = KIND_CHECKPOINTS_FOUND, .commit = event->commit),
+                       "the store of checkpoints answers; the newest one is %" PRIu64 ".%" PRIu32,
+                       COMMIT_ROUND_OF(event->commit), COMMIT_PLACE_OF(event->commit));
+        if (!awaited && !event->commit && !core->rounds.resume_min_commit)
             over_fail(core, tell_text(core,
                                       "no checkpoint in %s can be read: %s; to begin anew, give "
                                       "another --checkpoint-dir",
@@ -599,12 +681,17 @@ void checkpoint_on_written(struct core *core, const struct event *event)
         return;
     }
     checkpoint_set_newest(core, event);
+    core->costs.checkpoints.made_us = core->now_us;
+    core->costs.checkpoints.written++;
     VEC_EACH (part, &checkpoint->parts)
         bytes += part->file.bytes;
-    CORE_TRACE(
-        core, "checkpoint %" PRIu64 ".%" PRIu32 " is complete: %zu files, %" PRIu64 " bytes, %s",
-        COMMIT_ROUND_OF(event->commit), COMMIT_PLACE_OF(event->commit), checkpoint->parts.count,
-        bytes, time_brief(core->now_us - checkpoint->since_us, text));
+    CORE_TRACE(core,
+               FACTS(.kind = KIND_CHECKPOINT_COMPLETE, .commit = event->commit,
+                     .took_us = core->now_us - checkpoint->since_us),
+               "checkpoint %" PRIu64 ".%" PRIu32 " is complete: %zu files, %" PRIu64 " bytes, %s",
+               COMMIT_ROUND_OF(event->commit), COMMIT_PLACE_OF(event->commit),
+               checkpoint->parts.count, bytes,
+               time_brief(core->now_us - checkpoint->since_us, text));
     checkpoint_succeed(core);
 }
 
@@ -640,7 +727,8 @@ void checkpoint_greet(struct core *core, struct core_host *host)
     if (!core->config.checkpoint_dir || host->minor < CHECKPOINT_MINOR)
         return;
     msg = tell_msg(core, MSG_RELEASE, 0, 0);
-    /* No number of an earlier driver is higher than the first one of this driver. */
+    /* The number of an attempt begins with the term of its driver, so the first number of this
+     * driver (term << 32) ends the attempts of all earlier drivers. */
     msg->u.release.number = busy ? checkpoint->number - 1 : checkpoint->number;
     if (!msg->u.release.number)
         msg->u.release.number = core->term << 32;
@@ -654,6 +742,7 @@ void checkpoint_reject(struct core *core, const char *why)
     struct core_checkpoint *checkpoint = &core->checkpoint;
 
     CORE_WARN(core,
+              FACTS(.kind = KIND_CHECKPOINT_DAMAGED, .commit = checkpoint->newest, .cause = why),
               "checkpoint %" PRIu64 ".%" PRIu32 " cannot be used: %s; the driver looks for "
               "the one before it",
               COMMIT_ROUND_OF(checkpoint->newest), COMMIT_PLACE_OF(checkpoint->newest), why);

@@ -13,7 +13,8 @@
 
 #include "driver/core/core_internal.h"
 
-/* Fills in what config.h says about the newest checkpoint; called once, when the core is made. */
+/* Sets the newest checkpoint to the one of struct core_config (checkpoint_commit, checkpoint_from).
+ * Called once, when the core is made. */
 void checkpoint_init(struct core *core);
 void checkpoint_release(struct core *core);
 

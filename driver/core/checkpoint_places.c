@@ -1,5 +1,5 @@
 /*
- * checkpoint_places.c: finds the slots of the current round's members, dead or alive, for
+ * checkpoint_places.c: finds the slots of a round's members, dead or alive, for
  * checkpoint.c. Invariant: a slot counts for the newest round in which its worker trained, so no
  * commit of an older round is taken for one of this round.
  */
@@ -10,10 +10,10 @@
 
 #include <string.h>
 
-bool checkpoint_find_places(struct core *core)
+bool checkpoint_find_places(struct core *core, const struct round *round)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
-    size_t members = core->current.members.count, found = 0;
+    size_t members = round->members.count, found = 0;
 
     checkpoint->places.count = 0;
     if (VEC_RESERVE(&checkpoint->places, members, LIMIT_WORKERS)) {
@@ -28,7 +28,7 @@ bool checkpoint_find_places(struct core *core)
         for (uint32_t slot = 0; slot < host->slot_count; slot++) {
             const struct core_slot *place = &host->slots[slot];
 
-            if (place->trained_round != core->current.number || place->trained_rank >= members)
+            if (place->trained_round != round->number || place->trained_rank >= members)
                 continue;
             checkpoint->places.items[place->trained_rank] = (struct checkpoint_place){ host, slot };
             found++;
@@ -40,15 +40,16 @@ bool checkpoint_find_places(struct core *core)
     return true;
 }
 
-const struct core_host *checkpoint_silent_host(const struct core *core)
+const struct core_host *checkpoint_awaited_host(const struct core *core)
 {
     const struct core_checkpoint *checkpoint = &core->checkpoint;
-    size_t rank = 0;
+    bool saving = checkpoint->state == CHECKPOINT_SAVING;
+    size_t i = 0;
 
-    ASSERT(checkpoint->state == CHECKPOINT_HOLDING && checkpoint->missing);
-    while (checkpoint->kept.items[rank])
-        rank++;
-    return checkpoint->places.items[rank].host;
+    ASSERT((saving || checkpoint->state == CHECKPOINT_HOLDING) && checkpoint->missing);
+    while (saving ? checkpoint->parts.items[i].saved : checkpoint->kept.items[i] != 0)
+        i++;
+    return saving ? checkpoint->parts.items[i].host : checkpoint->places.items[i].host;
 }
 
 bool checkpoint_all_leave(const struct core *core)

@@ -1,5 +1,5 @@
 /*
- * checkpoint_places.h: the slots in which the members of the current round train, or have trained.
+ * checkpoint_places.h: the slots in which the members of a round train, or have trained.
  * Their agents keep the commits of the members, also of dead ones.
  */
 #ifndef DRIVER_CORE_CHECKPOINT_PLACES_H
@@ -12,10 +12,11 @@
 
 /* Fills core->checkpoint.places. False: a member has never trained in this round, or the agent of
  * its slot is not connected or does not know HOLD. */
-bool checkpoint_find_places(struct core *core);
+bool checkpoint_find_places(struct core *core, const struct round *round);
 
-/* While an attempt is HOLDING: the host of the first member whose agent has not answered. */
-const struct core_host *checkpoint_silent_host(const struct core *core);
+/* While an attempt is HOLDING or SAVING: the host of the first member whose agent has not said
+ * which commit it keeps, or has not written a file. */
+const struct core_host *checkpoint_awaited_host(const struct core *core);
 
 /* True: each host in which a member of the current round trains or has trained is to leave: it is
  * drained by a deadline, or discovery does not list it any more. */

@@ -7,7 +7,13 @@
  */
 #include "driver/core/compact.h"
 
+#include "driver/core/goodput.h"
+#include "driver/core/notice.h"
 #include "driver/core/roster.h"
+#include "driver/core/values.h"
+
+#include <stdio.h>
+#include <string.h>
 
 struct compact {
     const struct core *core;
@@ -20,7 +26,7 @@ static void compact_put(struct compact *own, struct journal_record record)
 {
     record.term = own->core->term;
     record.host = record.host ? record.host : "";
-    record.text = "";
+    record.text = record.text ? record.text : "";
     if (!own->rc)
         own->rc = own->each(own->arg, &record);
 }
@@ -53,41 +59,48 @@ static void compact_workers(struct compact *own)
                                                   .incarnation = core->roster.incarnations });
 }
 
-/* Writes the drains, and the failures since the newest commit that counts; those before it count no
- * more. */
-static void compact_slots(struct compact *own)
+/* Returns a STUCK with the counts of the whole job; compact_host adds the count of a slot.
+ */
+static struct journal_record compact_stuck(const struct core_progress *progress)
 {
-    const struct core_progress *progress = &own->core->progress;
-    struct journal_record stuck = { .kind = JOURNAL_STUCK,
+    return (struct journal_record){ .kind = JOURNAL_STUCK,
                                     .code = (int32_t)progress->failures,
                                     .round = progress->counted_round,
                                     .commit = progress->commit,
                                     .check = progress->checksum,
                                     .incarnation = progress->counted_launched };
-    struct journal_record drain = { .kind = JOURNAL_DRAIN };
+}
 
-    compact_put(own, stuck);
-    for (size_t i = 0; i < own->core->roster.hosts.count; i++) {
-        const struct core_host *host = own->core->roster.hosts.items[i];
+/* Writes the drain of this host, and the drains and failures of its slots. Failures of a
+ * slot are left out if they are older than those that the job counts now (since
+ * progress->commit). */
+static void compact_host(struct compact *own, const struct core_host *host)
+{
+    const struct core_progress *progress = &own->core->progress;
 
-        stuck.host = drain.host = host->name;
-        drain.slot = EVENT_WHOLE_HOST;
-        drain.code = host->noticed;
-        drain.wall_us = host->drain_us;
-        if (host->draining)
-            compact_put(own, drain);
-        drain.code = 0;
-        for (uint32_t k = 0; k < host->slot_count; k++) {
-            const struct core_slot *slot = &host->slots[k];
+    if (host->draining)
+        compact_put(own, (struct journal_record){ .kind = JOURNAL_DRAIN,
+                                                  .host = host->name,
+                                                  .slot = EVENT_WHOLE_HOST,
+                                                  .code = !host->notice.given ? DRAIN_BY_OPERATOR
+                                                          : host->notice.open ? DRAIN_BY_MACHINE
+                                                                              : DRAIN_COUNTED,
+                                                  .wall_us = host->drain_us });
+    for (uint32_t k = 0; k < host->slot_count; k++)
+        if (host->slots[k].draining)
+            compact_put(own, (struct journal_record){ .kind = JOURNAL_DRAIN,
+                                                      .host = host->name,
+                                                      .slot = k,
+                                                      .wall_us = host->slots[k].drain_us });
+    for (uint32_t k = 0; k < host->slot_count; k++) {
+        const struct core_slot *slot = &host->slots[k];
+        struct journal_record stuck = compact_stuck(progress);
 
-            stuck.slot = drain.slot = k;
-            stuck.value = (int32_t)slot->stuck;
-            drain.wall_us = slot->drain_us;
-            if (slot->draining)
-                compact_put(own, drain);
-            if (slot->stuck && slot->stuck_since == progress->commit)
-                compact_put(own, stuck);
-        }
+        stuck.host = host->name;
+        stuck.slot = k;
+        stuck.value = (int32_t)slot->stuck;
+        if (slot->stuck && slot->stuck_since == progress->commit)
+            compact_put(own, stuck);
     }
 }
 
@@ -103,6 +116,85 @@ static void compact_round(struct compact *own, const struct round *round, enum m
                          .members = {round->members.items,  round->members.count},
                          .holders = { round->holders.items, round->holders.count},
     });
+}
+
+/* Writes the values that can still be used, and the last change of each live worker. */
+static void compact_values(struct compact *own)
+{
+    const struct core *core = own->core;
+    char digits[VALUES_DIGITS_MAX];
+    const char *items[LIMIT_ADDRESSES];
+    const struct value_entry *entry;
+    const struct worker *worker;
+
+    VEC_EACH (entry, &core->roster.values.table.entries) {
+        struct msg_bytes value = { entry->value, entry->length };
+
+        if (values_stand(core, entry->round))
+            compact_put(
+                own, (struct journal_record){ .kind = JOURNAL_STORE,
+                                              .round = entry->round,
+                                              .text = entry->key,
+                                              .code = VALUE_SET,
+                                              .addresses = values_digits(value, digits, items) });
+    }
+    for (size_t i = 0; (worker = roster_next(core, &i));) {
+        const char *sum = worker->values.sum;
+        struct msg_bytes value = { (const uint8_t *)sum, strlen(sum) };
+
+        if (worker->values.number)
+            compact_put(
+                own, (struct journal_record){ .kind = JOURNAL_STORE,
+                                              .incarnation = worker->incarnation,
+                                              .check = worker->values.number,
+                                              .code = VALUE_NUMBER,
+                                              .addresses = values_digits(value, digits, items) });
+    }
+}
+
+/* Writes the tokens with which hosts may join, and which hosts have used them. */
+static void compact_tokens(struct compact *own)
+{
+    const struct core_token *token;
+
+    VEC_EACH (token, &own->core->listing.joins.tokens) {
+        compact_put(own, (struct journal_record){ .kind = JOURNAL_TOKEN,
+                                                  .code = TOKEN_MADE,
+                                                  .text = token->text,
+                                                  .host = token->host,
+                                                  .value = (int32_t)token->uses,
+                                                  .wall_us = token->until_wall_us });
+        for (size_t i = 0; i <= token->used.count; i++) {
+            char id[9];
+            bool used = i < token->used.count;
+
+            snprintf(id, sizeof(id), "%.8s", token->text);
+            if (used || token->revoked)
+                compact_put(own,
+                            (struct journal_record){ .kind = JOURNAL_TOKEN,
+                                                     .code = used ? TOKEN_USED : TOKEN_REVOKED,
+                                                     .text = id,
+                                                     .host = used ? token->used.items[i] : NULL });
+        }
+    }
+}
+
+/* Writes for what time was used, and how often the workers of each host have failed. */
+static void compact_goodput(struct compact *own)
+{
+    for (enum goodput_use use = 0; use < GOODPUT_COUNT; use++) {
+        struct journal_record record = { .kind = JOURNAL_GOODPUT };
+
+        if (goodput_record(own->core, use, &record))
+            compact_put(own, record);
+    }
+    for (size_t i = 0;; i++) {
+        struct journal_record record = { .kind = JOURNAL_GOODPUT };
+
+        if (!goodput_host_record(own->core, i, &record))
+            break;
+        compact_put(own, record);
+    }
 }
 
 int core_compact(const struct core *core, compact_record_fn *each, void *arg)
@@ -129,19 +221,30 @@ int core_compact(const struct core *core, compact_record_fn *each, void *arg)
                                                .manifest = core->manifest.digest,
                                                .code = core->manifest.known });
     compact_workers(&own);
-    compact_slots(&own);
-    /* The keys in the order of their epochs, as they were given out. */
-    for (uint32_t done = 0, epoch = 0; epoch < UINT32_MAX; done = epoch) {
+    /* One STUCK for the whole job, then for each host the drains and the failures of its slots. */
+    compact_put(&own, compact_stuck(&core->progress));
+    for (size_t i = 0; i < core->roster.hosts.count; i++) {
+        compact_host(&own, core->roster.hosts.items[i]);
+    }
+    if (core->costs.notices.ended) {
+        struct journal_record notices = { .kind = JOURNAL_NOTICE };
+
+        notice_record(core, &notices);
+        compact_put(&own, notices);
+    }
+    /* Writes the keys of hosts in the order of their versions, as they were given out. `done`: the
+     * last version that was written. */
+    for (uint32_t done = 0, version = 0; version < UINT32_MAX; done = version) {
         struct journal_record key = { .kind = JOURNAL_KEY, .code = HOST_KEY_MORE };
 
-        epoch = UINT32_MAX;
+        version = UINT32_MAX;
         for (size_t i = 0; i < core->roster.hosts.count; i++) {
             const struct core_host *host = core->roster.hosts.items[i];
-            uint32_t of_host = host->key.old > done ? host->key.old : host->key.epoch;
+            uint32_t of_host = host->key.old > done ? host->key.old : host->key.version;
 
-            if (of_host > done && of_host < epoch) {
+            if (of_host > done && of_host < version) {
                 key.host = host->name;
-                key.value = (int32_t)(epoch = of_host);
+                key.value = (int32_t)(version = of_host);
             }
         }
         if (key.host)
@@ -152,9 +255,12 @@ int core_compact(const struct core *core, compact_record_fn *each, void *arg)
     if (first != &core->current)
         compact_round(&own, first, first->cause == CAUSE_SWITCH ? CAUSE_RECOVERY : first->cause);
     compact_round(&own, &core->current, core->current.cause);
+    compact_values(&own);
+    compact_tokens(&own);
+    compact_goodput(&own);
     compact_put(&own, (struct journal_record){ .kind = JOURNAL_BASE,
                                                .commit = core->rounds.resume_min_commit,
                                                .check = core->rounds.resets,
-                                               .value = (int32_t)core->roster.keys.epochs });
+                                               .value = (int32_t)core->roster.keys.versions });
     return own.rc;
 }

@@ -10,10 +10,11 @@
 /* The record is valid until the core is freed. Another value than 0 ends core_compact. */
 typedef int compact_record_fn(void *arg, const struct journal_record *record);
 
-/* Called instead of the start, when the whole journal was replayed (core_replay): gives `each` the
- * records of a journal that brings a new core to the state of this one. Returns the first value
- * other than 0 of `each`, or HVD_DONE: a journal of this moment is kept as it is, because the job
- * has not trained yet, is ending, or has failures that are not judged. */
+/* Called instead of the start, when the whole journal was replayed (core_replay): calls `each` for
+ * each record of a shorter journal; a new core that replays these records has the same state as
+ * this core. Returns the first value other than 0 of `each`, or HVD_DONE: a journal of this moment
+ * is kept as it is, because the job has not trained yet, is ending, or has failures that are not
+ * judged. */
 int core_compact(const struct core *core, compact_record_fn *each, void *arg);
 
 #endif

@@ -53,16 +53,17 @@ static int config_check_times(const struct core_config *config, struct hvd_err *
 
     for (size_t i = 0; i < ARRAY_SIZE(times); i++)
         if (times[i].us <= 0)
-            return err_set(err, HVD_E_INVAL, "%s: it must be longer than 0", times[i].name);
+            return err_set(err, HVD_E_INVAL, "%s: the time must be longer than 0", times[i].name);
     if (config->beat_us > LIMIT_DURATION_US || config->kill_grace_us > LIMIT_DURATION_US)
-        return err_set(err, HVD_E_LIMIT, "%s: it must be at most ten years (LIMIT_DURATION_US)",
+        return err_set(err, HVD_E_LIMIT,
+                       "%s: the time must be at most ten years (LIMIT_DURATION_US)",
                        config->beat_us > LIMIT_DURATION_US ? "--beat" : "--kill-grace");
     if (config->gather_us < 0 || config->kill_grace_us < 0)
-        return err_set(err, HVD_E_INVAL, "%s: it cannot be negative",
+        return err_set(err, HVD_E_INVAL, "%s: the time must not be negative",
                        config->gather_us < 0 ? "--gather" : "--kill-grace");
     if (config->lease_us < 2 * config->beat_us)
         return err_set(err, HVD_E_INVAL,
-                       "--lease: it must be at least twice as long as --beat; otherwise one late "
+                       "--lease: must be at least twice as long as --beat; otherwise one late "
                        "heartbeat counts as a death");
     return 0;
 }
@@ -99,7 +100,7 @@ int core_config_finish(struct core_config *config, struct hvd_err *err)
                        finished.np, finished.max_np);
     if (finished.max_np > LIMIT_WORKERS)
         return err_set(err, HVD_E_LIMIT,
-                       "--max-np: %" PRIu32 " is more than %d (LIMIT_WORKERS); lower it",
+                       "--max-np: %" PRIu32 " is more than %d (LIMIT_WORKERS); lower --max-np",
                        finished.max_np, LIMIT_WORKERS);
     rc = config_check_times(&finished, err);
     if (!rc)

@@ -10,6 +10,10 @@
 #define CORE_NO_RESET_LIMIT    UINT32_MAX
 #define CORE_NO_PROGRESS_LIMIT UINT32_MAX
 
+/* Which hosts the job has: those of discovery; those that have joined (`hvd-agent --join`); or
+ * those of discovery that have joined. */
+enum core_join { JOIN_NO, JOIN_ALONE, JOIN_LISTED };
+
 struct core_config {
     const char *job; /* borrowed while the core lives */
     uint32_t np;     /* the first round begins with at least this many workers */
@@ -26,8 +30,10 @@ struct core_config {
     int64_t beat_us;         /* the heartbeat interval of the driver and the agents */
     int64_t lease_us;        /* an agent with a longer silence counts as dead */
     int64_t driver_grace_us; /* how long workers train on without a driver */
-    int64_t discovery_us;    /* the time from the end of one discovery to the next */
-    /* The first discovery may fail: it is tried again as long as the job waits for its hosts. */
+    enum core_join join;
+    int64_t discovery_us; /* the time from the end of one discovery to the next */
+    /* If the first discovery fails, the driver tries again as long as the job waits for its hosts.
+     */
     bool discovery_retry_first;
     int64_t elastic_timeout_us; /* how long the job may have too few workers before it fails */
     int64_t agent_start_us;     /* the longest time from the start of an agent to its hello */
@@ -47,6 +53,10 @@ struct core_config {
      * is none. */
     const char *checkpoint_from;
     uint64_t checkpoint_commit;
+    /* It is not known yet which checkpoint is the newest, or whether there is one. An
+     * EVENT_CHECKPOINT says it later, and makes this field false. Only for a job that had a round.
+     */
+    bool checkpoint_awaited;
     /* Rounds of the job have higher numbers than this: checkpoints of an earlier job may lie in the
      * same directory. */
     uint64_t checkpoint_round;

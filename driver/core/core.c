@@ -14,6 +14,8 @@
 #include "driver/core/checkpoint_ask.h"
 #include "driver/core/drain.h"
 #include "driver/core/finish.h"
+#include "driver/core/goodput.h"
+#include "driver/core/joins.h"
 #include "driver/core/keys.h"
 #include "driver/core/lease.h"
 #include "driver/core/listing.h"
@@ -30,6 +32,8 @@
 #include "driver/core/stall.h"
 #include "driver/core/step.h"
 #include "driver/core/tell.h"
+#include "driver/core/tokens.h"
+#include "driver/core/values.h"
 
 /* how often a step carries requests out; a request that is left causes another step at once */
 #define LOOKS_MAX 3
@@ -47,7 +51,12 @@ struct core *core_create(const struct core_config *config, struct trace *trace)
     core->trace = trace;
     core->rounds.ready_since_us = TIME_NEVER;
     core->shortage.since_us = core->shortage.counted_us = TIME_NEVER;
-    core->costs.since_us = core->costs.lost_us = core->costs.prepare_us = TIME_NEVER;
+    core->out.held_since_us = core->costs.since_us = core->costs.lost_us = core->costs.prepare_us =
+        TIME_NEVER;
+    core->costs.notices.least_lead_us = core->costs.notices.least_margin_us = TIME_NEVER;
+    core->listing.health = (struct view_discovery){
+        .worked_us = TIME_NEVER, .failed_us = TIME_NEVER, .asked_us = TIME_NEVER, .failure = ""
+    };
     core->stalls.look_us = core->stalls.watch.warn_us = TIME_NEVER;
     core->stalls.said_us = core->leases.crowded_us = -LIMIT_DURATION_US;
     core->change.deadline_us = core->rounds.enter_deadline_us = TIME_NEVER;
@@ -57,6 +66,7 @@ struct core *core_create(const struct core_config *config, struct trace *trace)
     rng_seed(&core->rng, config->seed);
     names_init(&core->roster.by_name);
     hosts_init(&core->listing.hosts);
+    hosts_init(&core->listing.joins.found);
     blacklist_init(&core->blacklist, &config->blacklist, trace);
     return core;
 }
@@ -72,30 +82,48 @@ void core_free(struct core *core)
     boot_release_manifest(core);
     checkpoint_release(core);
     places_release(core);
+    values_release(core);
+    tokens_release(core);
+    hosts_release(&core->listing.joins.found);
     blacklist_release(&core->blacklist);
     mem_free(core);
 }
 
-/* Sets the time of the step. A driver makes at least one step in each heartbeat interval. If the
- * time since the last step was longer, the driver itself was silent. Messages of agents and workers
- * may then still be unread, so the deadlines of agents and workers move by that time. */
-static void core_set_time(struct core *core, const struct event *event)
+/* Returns a moment of the past that is later by gap_us, at most the present. */
+static int64_t core_move_past(const struct core *core, int64_t at_us, int64_t gap_us)
 {
-    int64_t gap_us = event->now_us - core->now_us;
+    int64_t moved_us = time_add(at_us, gap_us);
+
+    return moved_us < core->now_us ? moved_us : core->now_us;
+}
+
+/* Moves all deadlines of agents and workers by gap_us. `asleep`: the driver itself was silent, so
+ * the agents have their leases anew. Otherwise actions wait: only an agent that this driver has not
+ * met yet gets a longer lease, because the order to start it may wait; and --elastic-timeout stands
+ * still, because no worker can be launched. */
+static void core_move_deadlines(struct core *core, int64_t gap_us, bool asleep)
+{
     struct worker *worker;
 
-    ASSERT(gap_us >= 0 || event->kind == EVENT_START);
-    core->wall_us = event->wall_us;
-    core->now_us = event->now_us;
-    if (core->job == JOB_NEW || gap_us <= 2 * core->config.beat_us)
-        return;
-    core->leases.anybody_us = time_add(core->leases.anybody_us, gap_us);
+    if (asleep)
+        core->leases.anybody_us = time_add(core->leases.anybody_us, gap_us);
     for (size_t i = 0; i < core->roster.hosts.count; i++) {
         struct core_host *host = core->roster.hosts.items[i];
 
-        host->heard_us = time_add(host->heard_us, gap_us);
+        if (asleep || (host->agent == AGENT_AWAY && !host->agent_id))
+            host->heard_us = time_add(host->heard_us, gap_us);
+        if (host->agent == AGENT_STARTING)
+            host->started_us = time_add(host->started_us, gap_us);
+        if (asleep)
+            host->join.heard_us = time_add(host->join.heard_us, gap_us);
         if (host->key.told_us)
             host->key.told_us = time_add(host->key.told_us, gap_us);
+        if (host->leave_us)
+            host->leave_us = time_add(host->leave_us, gap_us);
+        if (host->spared_us)
+            host->spared_us = time_add(host->spared_us, gap_us);
+        if (host->back_us)
+            host->back_us = core_move_past(core, host->back_us, gap_us);
         for (uint32_t slot = 0; slot < host->slot_count; slot++)
             host->slots[slot].starts.since_us = time_add(host->slots[slot].starts.since_us, gap_us);
     }
@@ -103,9 +131,52 @@ static void core_set_time(struct core *core, const struct event *event)
         worker->limit.since_us = time_add(worker->limit.since_us, gap_us);
     core->change.deadline_us = time_add(core->change.deadline_us, gap_us);
     core->rounds.enter_deadline_us = time_add(core->rounds.enter_deadline_us, gap_us);
+    core->recovery.fallback_us = time_add(core->recovery.fallback_us, gap_us);
+    core->stalls.watch.warn_us = time_add(core->stalls.watch.warn_us, gap_us);
+    if (!asleep && core->shortage.counted_us != TIME_NEVER)
+        core->shortage.counted_us = core_move_past(core, core->shortage.counted_us, gap_us);
     core->finish.deadline_us = time_add(core->finish.deadline_us, gap_us);
     core->over.deadline_us = time_add(core->over.deadline_us, gap_us);
     core->checkpoint.answers_us = time_add(core->checkpoint.answers_us, gap_us);
+}
+
+/* Sets the time of the step. There are two times for which no agent and no worker is responsible;
+ * its deadlines move by them:
+ * - A driver makes at least one step in each heartbeat interval. If the time since the last step
+ *   was longer, the driver itself was silent, and messages may still be unread.
+ * - While the journal cannot be written, an order waits, and its deadline would pass before the
+ *   order is sent. A verdict would wait too, so nothing is lost when the driver makes it later. The
+ *   time before the first step that knows of the wait is part of it (`held_us`), and the time
+ *   before the first step after the wait, because orders were sent in that time. */
+static void core_set_time(struct core *core, const struct event *event)
+{
+    int64_t gap_us = event->now_us - core->now_us, since_us = core->out.held_since_us;
+    bool asleep = gap_us > 2 * core->config.beat_us;
+    bool was_held = since_us != TIME_NEVER, is_held = event->held_us >= core->config.beat_us;
+    char text[TIME_TEXT_MAX];
+
+    ASSERT(gap_us >= 0 || event->kind == EVENT_START);
+    core->wall_us = event->wall_us;
+    core->now_us = event->now_us;
+    goodput_count(core);
+    if (core->job == JOB_NEW)
+        return;
+    if (is_held && !was_held) {
+        core->out.held_since_us = core->now_us - event->held_us;
+        CORE_WARN(core, FACTS(.kind = KIND_JOURNAL_STALLED, .took_us = event->held_us),
+                  "the journal has not been written for %s: changes of the job wait for it, "
+                  "training goes on, and no worker is judged for what it was not told",
+                  time_brief(event->held_us, text));
+    } else if (was_held && !is_held) {
+        core->out.held_since_us = TIME_NEVER;
+        CORE_TRACE(core, FACTS(.kind = KIND_JOURNAL_WORKS, .took_us = core->now_us - since_us),
+                   "the journal is written again after %s: changes of the job go on",
+                   time_brief(core->now_us - since_us, text));
+    }
+    if (is_held && !was_held && !asleep)
+        gap_us = event->held_us;
+    if (asleep || was_held || is_held)
+        core_move_deadlines(core, gap_us, asleep);
 }
 
 /* True: the time at_us has come. False: the time has not come, and a step at at_us is requested. */
@@ -128,8 +199,11 @@ static void core_expire(struct core *core)
     core->step.due_us = TIME_NEVER;
     if (core_is_due(core, core->listing.next_us))
         listing_discover(core);
-    if (core_is_due(core, core->leases.next_beat_us))
+    if (core_is_due(core, core->leases.next_beat_us)) {
         lease_beat(core);
+        joins_beat(core);
+    }
+    joins_expire(core);
     lease_expire(core);
     drain_expire(core);
     progress_expire(core);
@@ -160,6 +234,8 @@ static void core_expire(struct core *core)
     core_is_due(core, core->backoff.not_before_us);
     if (core->job == JOB_FINISHING && core_is_due(core, core->finish.deadline_us))
         finish_expire(core);
+    if (core->job == JOB_STOPPING && core_is_due(core, core->over.joins_until_us))
+        over_check_job(core);
     if (core->job == JOB_STOPPING && core_is_due(core, core->over.deadline_us))
         over_expire(core);
     if (core->shortage.counted_us != TIME_NEVER) /* over_judge_shortage handles this deadline */
@@ -193,6 +269,7 @@ int core_step(struct core *core, const struct event *event, struct action_list *
     case EVENT_DRAIN: operator_on_drain(core, event); break;
     case EVENT_UNDRAIN: operator_on_undrain(core, event); break;
     case EVENT_CLEAR: operator_on_clear(core, event); break;
+    case EVENT_TOKEN: tokens_on_event(core, event); break;
     case EVENT_REKEY: keys_on_rekey(core, event); break;
     case EVENT_WANT_CHECKPOINT: checkpoint_want(core, event); break;
     case EVENT_CHECKPOINT: checkpoint_on_written(core, event); break;
@@ -204,9 +281,8 @@ int core_step(struct core *core, const struct event *event, struct action_list *
     }
     if (core->job != JOB_OVER)
         core_expire(core);
-    /* Carries out the requests for slots and rounds. Slots and rounds depend on each other: the
-     * slots decide which workers can be in a round, and a round decides which workers keep their
-     * slot. So the requests are checked several times. */
+    /* Carries out the requests. Slots decide which workers can be in a round, and a round decides
+     * which workers keep their slot; so the requests are checked several times. */
     for (int i = 0; i < LOOKS_MAX; i++) {
         bool slots = step->want_slots, round = step->want_round;
 
@@ -231,7 +307,8 @@ int core_step(struct core *core, const struct event *event, struct action_list *
     checkpoint_look(core);
     over_judge_shortage(core);
     if (core->job == JOB_OVER)
-        tell_exit(core, core->over.exit_code, over_last_words(core));
+        joins_end(core);
+    goodput_look(core);
     core->out.list = NULL;
     if (list->failed)
         core_fail(core);

@@ -24,9 +24,24 @@ enum core_exit {
 };
 
 /* Makes a core. `config` is one that core_config_finish has accepted; the core copies it. `trace`
- * is borrowed until core_free, and may be NULL. Returns NULL when memory is out. */
+ * is borrowed until core_free, and may be NULL. Returns NULL when no memory is left. */
 struct core *core_create(const struct core_config *config, struct trace *trace) MUST_CHECK;
 void core_free(struct core *core);
+
+/* An agent that may still run and does not know that the job is over, because the driver had no
+ * connection to it at the end. */
+struct core_missing {
+    const char *host;
+    uint32_t epoch;   /* version of the host's newest key, which the agent may use */
+    uint32_t old;     /* version of the key before that, which the agent may use too; 0: none */
+    int64_t until_us; /* the agent has ended by itself at this time */
+    uint64_t term;    /* of the driver */
+};
+
+/* Finds the next missing agent of a job that has ended, from the host *at on, and moves *at behind
+ * its host. False: there is no further one. */
+bool core_missing(const struct core *core, int64_t now_us, size_t *at,
+                  struct core_missing *ret_missing);
 
 /*
  * Two functions that restore what earlier drivers of this job knew. Before EVENT_START the caller

@@ -4,8 +4,7 @@
  *
  * struct core is a set of groups (struct core_step, core_out, core_roster ...). Each group names
  * the file that owns it. Only the functions of that file write the group, and all other files only
- * read it. Two files may write every group: replay.c fills the groups before the start, and core.c
- * shifts deadlines when the driver itself was silent.
+ * read it. Two files may write every group: replay.c at the start, core.c to move deadlines.
  *
  * A worker's slot and the table of workers point at the worker, and no other table does. So the end
  * of a worker leaves no dangling pointer.
@@ -23,7 +22,12 @@
 #include "discovery/hosts.h"
 #include "driver/core/checkpoint_internal.h"
 #include "driver/core/core.h"
+#include "driver/core/goodput_internal.h"
 #include "driver/core/host_internal.h"
+#include "driver/core/joins_internal.h"
+#include "driver/core/pace_internal.h"
+#include "driver/core/say.h"
+#include "driver/core/values_internal.h"
 #include "proto/commit.h"
 #include "proto/place.h"
 
@@ -82,26 +86,28 @@ struct worker {
     /* The worker is LEAVING, and other members may not have passed the agreed check yet: if the
      * worker dies now, the switch may hang. */
     bool may_block_switch;
+    struct worker_pulse pulse;
     struct worker_wait wait;
-    bool blamed; /* waits.c or stall.c has found that another worker waits for this one */
-    struct worker *next_blamed;
-    /* number of changes that failed because this worker was not connected */
-    uint32_t failed_prepares;
-    /* how many rounds in a row this worker ended: it had no memory, or met a limit */
-    uint32_t gave_up;
-    /* the commits that the worker holds, by its last READY or RECOVERING */
-    struct msg_held held[LIMIT_COMMITS_HELD];
+    struct worker_persist persist;
+    struct worker_values values;
+    bool missing; /* waits.c or stall.c has found that another worker waits for this one */
+    struct worker *next_missing;
+    uint32_t failed_prepares; /* changes that failed because this worker was not connected */
+    uint32_t gave_up; /* rounds in a row that this worker ended by a lack of memory or a limit */
+    struct msg_held held[LIMIT_COMMITS_HELD]; /* commits, by its last READY or RECOVERING */
     size_t held_count;
     struct msg_texts addresses; /* the addresses in its READY, as KIND=VALUE; one block, owned */
-    /* why its training failed, by its FINISHED; owned; NULL: no failure */
-    char *complaint;
+    struct {
+        char *text;  /* why the training of this worker failed; owned; NULL: no failure */
+        bool raised; /* the program of this worker has raised an exception */
+    } failure;       /* by its FINISHED */
 };
 
 /* ---- rounds --------------------------------------------------------------------------------- */
 
 enum round_state {
     ROUND_NONE,
-    ROUND_NEXT,     /* its members are chosen, and it has not begun */
+    ROUND_NEXT,     /* the members of the round are chosen, but the round has not begun */
     ROUND_BEGUN,    /* its members were told ROUND; not all of them train */
     ROUND_TRAINING, /* all of its members have said ENTERED */
     ROUND_REVOKED,  /* the round is dead; its survivors stop */
@@ -121,12 +127,10 @@ struct round {
     uint64_t commit;   /* the commit that the round begins with */
     uint64_t check;    /* at a switch: the check at which all members left the previous round */
     enum msg_cause cause;
-    struct VEC(uint64_t) members; /* incarnations; the index is the rank */
-    struct VEC(uint64_t) holders; /* incarnations of the members that hold `commit` */
-    /* number of members with `entered`, `prepared`, `at_sent` true */
-    size_t entered, prepared, at_sent;
-    /* the highest and the lowest check that a member has named by NEXT_CHECK */
-    uint64_t max_check, min_check;
+    struct VEC(uint64_t) members;      /* incarnations; the index is the rank */
+    struct VEC(uint64_t) holders;      /* incarnations of the members that hold `commit` */
+    size_t entered, prepared, at_sent; /* number of members with this flag */
+    uint64_t max_check, min_check;     /* of the checks that members have named by NEXT_CHECK */
     size_t failed_by_exit; /* number of members whose program ended with an error of its own */
     size_t lost;           /* number of members that died in this round or before the next one */
     int64_t trains_us;     /* since when all members train; TIME_NEVER: not all of them train */
@@ -140,24 +144,26 @@ struct round {
 
 /* Requests of all files, which core.c carries out in the same step. Owner: step.c. */
 struct core_step {
-    bool failed;     /* memory was out: the core must not be used again */
+    bool failed;     /* no memory was left: the core must not be used again */
     bool want_slots; /* slots_reconcile runs at the end of the step */
     bool want_round; /* at the end of the step core.c tries to begin or change a round */
     int64_t due_us;  /* the earliest moment at which any deadline may be due */
 };
 
-/* The actions that the step makes. Owner: tell.c. */
+/* The actions that the step makes. Owner: tell.c; of held_since_us core.c. */
 struct core_out {
     struct action_list *list;
-    /* tell_msg and tell_record return these two when memory is out; then the step has failed */
+    int64_t held_since_us; /* since when actions wait for the journal; TIME_NEVER: not for long */
+    /* tell_msg and tell_record return these two when no memory is left; then the step has failed */
     struct msg spare;
     struct journal_record spare_record;
-    uint64_t stamps; /* number of broadcast messages so far: see core_host.stamp */
+    uint64_t stamps;  /* number of broadcast messages so far: see core_host.stamp */
+    uint64_t records; /* number of records so far */
 };
 
 /* The keys of all hosts, and the change to new ones. Owner: keys.c. */
 struct core_keys {
-    uint32_t epochs; /* the highest epoch of the key of any host */
+    uint32_t versions; /* the highest version of the key of any host */
     bool changing;   /* an operator has asked for new keys, and some hosts may still use old ones */
     size_t left;     /* number of hosts that still have an old key */
     size_t told;     /* the value of `left` that operators were told last */
@@ -171,12 +177,12 @@ struct core_roster {
     struct VEC(struct core_host *) hosts; /* in no order; `by_name` has the index of each host */
     struct names by_name;
     struct VEC(struct core_host *) peers; /* the index is the peer number; NULL: no agent has it */
-    /* The index is the incarnation; NULL: the worker has ended. */
-    struct VEC(struct worker *) workers;
+    struct VEC(struct worker *) workers;  /* the index is the incarnation; NULL: it has ended */
     /* Workers that have ended; actions of this step may point at them. */
     struct worker *gone_workers;
     struct core_host *gone_hosts;
     struct core_keys keys;
+    struct core_values values;
     uint64_t incarnations; /* the highest incarnation that a worker got */
     size_t count[WORKER_STATE_COUNT];
     size_t staying;         /* number of live workers whose `has_to_go` is false */
@@ -192,10 +198,12 @@ struct core_listing {
     struct VEC(struct core_host *) list; /* the structs of `hosts`, in the same order */
     /* `discovering`: a discovery runs now; `discovered`: one has succeeded under this driver */
     bool discovering, discovered;
-    int64_t next_us; /* when the next discovery begins */
-    /* why the last discovery failed; "": the discovery succeeded */
-    char failure[LIMIT_REASON_BYTES + 1];
-    int64_t failure_us; /* when this failure was logged last */
+    int64_t next_us;                      /* when the next discovery begins */
+    char failure[LIMIT_REASON_BYTES + 1]; /* why a discovery failed last; "": none has */
+    int64_t failure_us;                   /* when this failure was logged last */
+    bool failing_said;                    /* the failure was logged, and no success came since */
+    struct view_discovery health;         /* without its text */
+    struct core_joins joins;
 };
 
 /* Which workers are launched, and with which place (ranks and sizes). Owner: slots.c; of `told`
@@ -207,15 +215,16 @@ struct core_launch {
     struct VEC(uint64_t) told;
 };
 
-/* Facts that outlive a single round. Owner: round.c. */
+/* Facts that outlive a single round. Owner: round.c; of `pace` pace.c. */
 struct core_rounds {
     uint64_t told; /* the highest round number that any agent may have been told */
-    /* A round has trained from this commit: no round may resume from an older one. */
+    /* A round has trained from this commit: no later round may resume from an older commit. */
     uint64_t resume_min_commit;
     uint32_t resets; /* number of rounds after the first one */
     /* Since when enough workers are READY for the next round; TIME_NEVER: too few are. */
     int64_t ready_since_us;
-    int64_t enter_deadline_us; /* by then all members of the current round have to train */
+    int64_t enter_deadline_us; /* when all members of the round have to train at the latest */
+    struct core_pace pace;
     /* The first failure since the current round began. */
     char first_failure[LIMIT_REASON_BYTES + 1];
 };
@@ -224,7 +233,7 @@ struct core_rounds {
 struct core_change {
     /* When the change is abandoned; in use only while the job is PREPARING or PENDING. */
     int64_t deadline_us;
-    size_t kept_told; /* How many members that have to go are kept for now, as logged last. */
+    size_t kept_told; /* how many members that have to go are kept, as it was logged last */
 };
 
 /* Failures between which the job made no progress. Owner: progress.c. */
@@ -243,15 +252,16 @@ struct core_progress {
 
 /* A recovery. Owner: recovery.c. */
 struct core_recovery {
-    bool holder_missing; /* no worker or connected agent has resume_min_commit or a newer one */
-    /* `vain` recoveries in a row failed because members could not fetch the commit `vain_commit`.
-     * Only agents, or workers of one host, say that they have it. vain_since_us: the first of these
-     * failures. */
-    uint64_t vain_commit;
-    uint32_t vain;
-    int64_t vain_since_us;
-    /* Since when a checkpoint is the newest state that can be had; TIME_NEVER: it is not. */
+    bool holder_missing; /* no worker or connected agent has a commit to resume from */
+    /* The last `unfetched` recoveries failed because members could not fetch unfetched_commit,
+     * which only agents, or only workers of one host, say that they have. unfetched_since_us: the
+     * time of the first of these failures. */
+    uint64_t unfetched_commit;
+    uint32_t unfetched;
+    int64_t unfetched_since_us;
+    /* When a checkpoint became the newest state that the job can get; TIME_NEVER: it is not. */
     int64_t fallback_us;
+    bool store_awaited_told; /* the trace has said that the round waits for the store */
 };
 
 /* How long the next round or change has to wait. Owner: backoff.c. */
@@ -267,7 +277,7 @@ struct core_backoff {
     char waited[WAIT_SAID_MAX];
 };
 
-/* A wait of the driver itself for workers. Owner: waits.c. */
+/* The driver itself waits for workers, for example until all of them train. Owner: waits.c. */
 struct core_watch {
     int64_t since_us; /* since when the driver waits */
     int64_t warn_us;  /* when the driver logs which workers have not come */
@@ -292,14 +302,18 @@ struct core_costs {
     size_t size_before;     /* number of members of the last round in which all trained */
     struct view_change kept[VIEW_CHANGES_MAX];
     size_t count;
+    struct view_histogram pauses[CAUSE_COUNT][PAUSE_PHASE_COUNT];
+    struct view_notices notices; /* owner: notice.c */
+    struct core_goodput goodput;
+    struct view_checkpoint
+        checkpoints; /* of this driver, without commit and folder; checkpoint.c */
 };
 
 /* Failures, for the verdict on the job and its exit text. Owner: loss.c. */
 struct core_failures {
     uint64_t boots;         /* number of workers that failed before any worker had joined */
     uint64_t never_started; /* how many of `boots` were programs that could not be started at all */
-    /* how many workers failed before READY since the last READY */
-    uint64_t boots_in_a_row;
+    uint64_t boots_in_a_row; /* how many workers failed before READY since the last READY */
     char host[LIMIT_REASON_BYTES + 1]; /* the text of the newest failure of a host */
     char boot[LIMIT_REASON_BYTES + 1]; /* the text of the first failure of boots_in_a_row */
 };
@@ -332,25 +346,27 @@ struct core_leases {
 /* How long the job has had too few workers. Owner: over.c. */
 struct core_shortage {
     int64_t since_us;   /* since when the job has too few workers; TIME_NEVER: it has enough */
-    int64_t counted_us; /* until when the shortage is taken from left_us; TIME_NEVER: no shortage */
-    int64_t left_us;    /* the duration that is left of --elastic-timeout */
+    int64_t counted_us; /* left_us is reduced by the shortage up to here; TIME_NEVER: none */
+    int64_t left_us;    /* how much of --elastic-timeout is left */
 };
 
 /* The end of the job, and the facts for the verdict on it. Owner: over.c. */
 struct core_over {
-    bool closed;            /* a worker had already finished under an earlier driver */
-    bool dismissed;         /* workers that have not finished were told DONE */
-    uint32_t late_failures; /* number of workers that failed after they had finished */
-    /* number of workers that finished; that ended before they finished */
-    uint32_t finished, unfinished;
+    bool closed;                   /* a worker had already finished under an earlier driver */
+    bool dismissed;                /* workers that have not finished were told DONE */
+    uint32_t late_failures;        /* number of workers that failed after they had finished */
+    uint32_t finished, unfinished; /* number of workers that finished; that ended before */
     /* Number of workers that had finished and then fell silent: their exit code is not known. */
     uint32_t unseen;
     /* When the driver stops waiting for agents; in use only while the job is STOPPING. */
     int64_t deadline_us;
+    /* Until then it also waits for processes of hosts that have joined and lost their connection.
+     */
+    int64_t joins_until_us;
     int exit_code;
     char exit_text[LIMIT_REASON_BYTES + 1];
     char late_failure[LIMIT_REASON_BYTES + 1]; /* the first of late_failures */
-    /* Hosts with workers that could not be told of the end of the job: how many, and some names. */
+    /* the number of hosts with workers that were not told of the end, and some of their names */
     uint32_t untold;
     char untold_names[LIMIT_REASON_BYTES / 2];
 };
@@ -392,9 +408,5 @@ struct core {
     struct core_over over;
     struct core_finish finish;
 };
-
-#define CORE_TRACE(core, ...) trace_add((core)->trace, (core)->now_us, __VA_ARGS__)
-/* A failure, or a wait that an operator should know of: the log shows it as a warning. */
-#define CORE_WARN(core, ...) trace_warn((core)->trace, (core)->now_us, __VA_ARGS__)
 
 #endif

@@ -9,6 +9,12 @@
 
 #include <string.h>
 
+/* Histograms of other drivers have the same bounds, so that metrics of jobs can be added up. */
+const int64_t pause_bounds_us[PAUSE_BOUNDS] = {
+    5 * TIME_MS,    25 * TIME_MS, 100 * TIME_MS, 250 * TIME_MS, 500 * TIME_MS, TIME_S,
+    2500 * TIME_MS, 5 * TIME_S,   10 * TIME_S,   30 * TIME_S,   2 * TIME_MIN,  10 * TIME_MIN,
+};
+
 void cost_prepare(struct core *core)
 {
     core->costs.prepare_us = core->now_us;
@@ -74,12 +80,23 @@ static bool cost_is_known(const struct core *core)
     return core->costs.now.round == core->current.number && core->costs.since_us != TIME_NEVER;
 }
 
+static void cost_note(struct view_histogram *histogram, int64_t us)
+{
+    size_t i = 0;
+
+    while (i < PAUSE_BOUNDS && us > pause_bounds_us[i])
+        i++;
+    histogram->counts[i]++;
+    histogram->sum_us = time_add(histogram->sum_us, us);
+}
+
 /* Called when all members of core->current train: the change is complete. Its costs become the
  * newest entry of `kept`; if the list is full, the oldest entry goes. */
 void cost_end(struct core *core)
 {
     struct view_change *cost = &core->costs.now;
     struct view_change *kept = core->costs.kept;
+    struct view_histogram *pauses;
 
     core->costs.lost_us = TIME_NEVER;
     core->costs.size_before = core->current.members.count;
@@ -93,12 +110,18 @@ void cost_end(struct core *core)
     if (core->costs.count == ARRAY_SIZE(core->costs.kept))
         memmove(kept, kept + 1, --core->costs.count * sizeof(*kept));
     kept[core->costs.count++] = *cost;
+    pauses = core->costs.pauses[cost->cause];
+    cost_note(&pauses[PAUSE_WHOLE], cost->pause_us);
+    cost_note(&pauses[PAUSE_AGREE], cost->agree_us);
+    cost_note(&pauses[PAUSE_REBUILD], cost->rebuild_us);
+    cost_note(&pauses[PAUSE_STATE], cost->state_us);
+    cost_note(&pauses[PAUSE_FIRST_STEP], cost->first_step_us);
 }
 
 /* Returns the costs of the present change for the log, such as " (recovery 1.2s: agree 10ms,
- * rebuild ...)"; "": not known. At a switch "agree" has passed beside the training, which the words
- * "beside it" say. */
-const char *cost_text(struct core *core)
+ * rebuild ...)"; "": not known. At a switch the members trained while they agreed: "agree 60ms
+ * beside it" says that this time passed beside the pause and is no part of it. */
+const char *cost_text(struct core *core, struct facts *facts)
 {
     const struct view_change *cost = &core->costs.now;
     char pause[TIME_TEXT_MAX], agree[TIME_TEXT_MAX], rebuild[TIME_TEXT_MAX], state[TIME_TEXT_MAX];
@@ -106,6 +129,13 @@ const char *cost_text(struct core *core)
 
     if (!cost_is_known(core))
         return "";
+    facts->cause = change_cause_name(cost->cause);
+    facts->has_cost = true;
+    facts->cost.pause_us = cost->pause_us;
+    facts->cost.agree_us = cost->agree_us;
+    facts->cost.rebuild_us = cost->rebuild_us;
+    facts->cost.state_us = cost->state_us;
+    facts->cost.first_step_us = cost->first_step_us;
     return tell_text(core, " (%s %s: %s%s%srebuild %s, state %s, first step %s)",
                      change_cause_name(cost->cause), time_brief(cost->pause_us, pause),
                      cost->cause == CAUSE_FIRST ? "" : "agree ",

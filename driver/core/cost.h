@@ -24,8 +24,8 @@ void cost_entered(struct core *core, const struct worker *worker, const struct m
 void cost_end(struct core *core);
 
 /* Returns a text for the log line which says that all members train: " (recovery 31ms: agree 2ms,
- * rebuild 11ms, state 6ms, first step 12ms)". Returns "" when this driver has not seen the
- * beginning of the change. */
-const char *cost_text(struct core *core);
+ * rebuild 11ms, state 6ms, first step 12ms)", and sets the same in its facts. Returns "" when this
+ * driver has not seen the beginning of the change. */
+const char *cost_text(struct core *core, struct facts *facts);
 
 #endif

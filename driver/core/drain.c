@@ -7,6 +7,7 @@
 #include "driver/core/drain.h"
 
 #include "driver/core/loss.h"
+#include "driver/core/notice.h"
 #include "driver/core/roster.h"
 #include "driver/core/step.h"
 #include "driver/core/tell.h"
@@ -14,7 +15,7 @@
 #include <inttypes.h>
 
 /* Writes the drain of `slot`, or of the whole host, until wall_us to the journal. wall_us 0: the
- * drain has ended. `code` 1: the machine itself gave notice of the drain. */
+ * drain has ended. `code` says whether the machine itself gave notice (enum journal_drain). */
 static void drain_record(struct core *core, const struct core_host *host, uint32_t slot,
                          int64_t wall_us)
 {
@@ -23,7 +24,8 @@ static void drain_record(struct core *core, const struct core_host *host, uint32
     drain->host = tell_text(core, "%s", host->name);
     drain->slot = slot;
     drain->wall_us = wall_us;
-    drain->code = wall_us && slot == EVENT_WHOLE_HOST && host->noticed;
+    if (wall_us && slot == EVENT_WHOLE_HOST && host->notice.given)
+        drain->code = host->notice.open ? DRAIN_BY_MACHINE : DRAIN_COUNTED;
 }
 
 /* Begins the drain of a slot or host, or moves its deadline; logs and records that. `who` wants the
@@ -33,6 +35,7 @@ static void drain_until(struct core *core, struct core_host *host, uint32_t slot
 {
     int64_t until_us = time_add(core->now_us, left_us);
     char text[TIME_TEXT_MAX];
+    struct facts facts;
 
     ASSERT(slot == EVENT_WHOLE_HOST || slot < host->slot_count);
     if (slot == EVENT_WHOLE_HOST) {
@@ -43,7 +46,13 @@ static void drain_until(struct core *core, struct core_host *host, uint32_t slot
         host->slots[slot].drain_us = until_us;
     }
     time_format(left_us, text);
-    CORE_TRACE(core, "%s%s is drained %s%s: %s", host->name,
+    facts = (struct facts){ .kind = KIND_DRAIN_BEGUN,
+                            .host = host->name,
+                            .has_slot = slot != EVENT_WHOLE_HOST,
+                            .slot = slot,
+                            .cause = who,
+                            .left_us = left_us };
+    CORE_TRACE(core, &facts, "%s%s is drained %s%s: %s", host->name,
                slot == EVENT_WHOLE_HOST ? "" : tell_text(core, ":%" PRIu32, slot),
                left_us == TIME_NEVER ? "without a deadline" : "within ",
                left_us == TIME_NEVER ? "" : text, who);
@@ -59,8 +68,10 @@ static void drain_until(struct core *core, struct core_host *host, uint32_t slot
 void drain_begin(struct core *core, struct core_host *host, uint32_t slot, int64_t left_us,
                  const char *who)
 {
-    if (slot == EVENT_WHOLE_HOST)
-        host->noticed = false;
+    if (slot == EVENT_WHOLE_HOST) {
+        host->notice.given = false;
+        notice_drop(host);
+    }
     drain_until(core, host, slot, left_us, who);
 }
 
@@ -74,8 +85,12 @@ void drain_on_notice(struct core *core, struct core_host *host, const struct msg
     if (host->draining && time_add(until_us, core->config.beat_us) >= host->drain_us)
         return;
     if (!host->draining)
-        host->noticed = true; /* a drain that an operator began stays until the operator ends it */
+        host->notice.given =
+            true; /* a drain that an operator began stays until the operator ends it */
+    if (host->notice.given)
+        notice_open(host, notice->left_us);
     drain_until(core, host, EVENT_WHOLE_HOST, notice->left_us, notice->source);
+    notice_settle(core, host);
 }
 
 /* Ends the drain of a slot, or of the host itself (EVENT_WHOLE_HOST); a drain of single slots
@@ -89,6 +104,8 @@ void drain_end(struct core *core, struct core_host *host, uint32_t slot)
     if (!*draining)
         return;
     *draining = false;
+    if (slot == EVENT_WHOLE_HOST && host->listed)
+        notice_drop(host);
     drain_record(core, host, slot, 0);
     core_want_slots(core);
 }
@@ -102,7 +119,7 @@ void drain_end_all(struct core *core, struct core_host *host)
 
 void drain_end_notice(struct core *core, struct core_host *host)
 {
-    if (host->noticed)
+    if (host->notice.given)
         drain_end(core, host, EVENT_WHOLE_HOST);
 }
 
@@ -120,10 +137,10 @@ void drain_forget_oldest(struct core *core)
 
         if (host->listed || !roster_is_drained(host))
             continue;
-        CORE_TRACE(core,
-                   "%s: its drain is forgotten, as %d other drained hosts are not listed "
-                   "(LIMIT_DRAINS_KEPT)",
-                   host->name, LIMIT_DRAINS_KEPT);
+        CORE_WARN(core, FACTS(.kind = KIND_DRAIN_ENDED, .host = host->name),
+                  "%s: the drain of this host is forgotten, because %d other drained hosts are "
+                  "not listed (LIMIT_DRAINS_KEPT)",
+                  host->name, LIMIT_DRAINS_KEPT);
         drain_end_all(core, host);
         kept--;
     }
@@ -150,20 +167,23 @@ void drain_expire(struct core *core)
             core_want_timer(core, until_us);
         else
             /* true: the worker is not to blame; 0: SIGKILL without grace */
-            loss_kill(core, worker, "its time to leave is over", true, 0);
+            loss_kill(core, worker, "the worker's time to leave is over", true, 0);
     }
     for (size_t i = 0; i < core->listing.list.count; i++) {
         struct core_host *host = core->listing.list.items[i];
         int64_t over_us = time_add(host->drain_us, DRAIN_NOTICE_LATE_US);
 
-        if (!host->draining || !host->noticed)
+        if (!host->draining || !host->notice.given)
             continue;
         if (over_us > core->now_us) {
             core_want_timer(core, over_us);
             continue;
         }
-        CORE_TRACE(core, "%s was to be taken away and is still listed: the host is used again",
+        CORE_TRACE(core, FACTS(.kind = KIND_DRAIN_ENDED, .host = host->name),
+                   "%s was to be taken away and is still listed: the host is used again",
                    host->name);
         drain_end(core, host, EVENT_WHOLE_HOST);
     }
+    for (size_t i = 0; i < core->roster.hosts.count; i++) /* hosts that are not listed, too */
+        notice_settle(core, core->roster.hosts.items[i]);
 }

@@ -1,8 +1,8 @@
 /*
  * elect.c: the election of the commit that a round begins with. recovery.c asks for it; READY,
  * RECOVERING and EXITED bring the commits. A holder is a member that has the commit. Two things are
- * never believed: a commit of a round that no agent was told, and a holder whose checksum differs
- * from that of most holders.
+ * never believed: a commit of a round of which no agent was told, and a holder whose checksum
+ * differs from that of most holders.
  */
 #include "driver/core/elect.h"
 
@@ -46,7 +46,7 @@ static const struct msg_held *elect_find(const struct worker *worker, uint64_t c
     return NULL;
 }
 
-static bool is_holder(const struct worker *worker, const struct election *election)
+static bool elect_is_holder(const struct worker *worker, const struct election *election)
 {
     const struct msg_held *held = elect_find(worker, election->commit);
 
@@ -85,7 +85,7 @@ struct election elect(const struct core *core, const struct round *round)
             votes--;
     }
     for (size_t i = 0; (worker = roster_next_member(core, round, &i));)
-        election.holders += is_holder(worker, &election);
+        election.holders += elect_is_holder(worker, &election);
     return election;
 }
 
@@ -106,7 +106,7 @@ void elect_holders(struct core *core, struct round *round, const struct election
     if (!election->commit)
         round->holders.items[round->holders.count++] = round->members.items[0];
     for (size_t i = 0; election->commit && (worker = roster_next_member(core, round, &i));)
-        if (is_holder(worker, election))
+        if (elect_is_holder(worker, election))
             round->holders.items[round->holders.count++] = worker->incarnation;
 }
 
@@ -116,9 +116,9 @@ static bool can_serve(const struct core_host *host)
     return host->agent == AGENT_THERE && host->addresses.count;
 }
 
-/* True: it is not known yet which commit the worker of this slot has made last. It was READY
- * once, so it may have made commits; now it is a member, leaving, finished or dead, and the
- * message EXITED, which names its last commit, has not come. */
+/* True: the driver does not know yet which commit the worker of this slot has made last. The worker
+ * was READY once, so it may have made commits. Now the worker is a member, leaving, finished or
+ * dead, and its EXITED, which names its last commit, has not come. */
 static bool is_end_unknown(const struct core_slot *slot)
 {
     return slot->worker && slot->worker->joined && slot->worker->state > WORKER_READY;

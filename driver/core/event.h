@@ -15,7 +15,8 @@ enum event_kind {
     EVENT_HOSTS_FAILED, /* a discovery failed; `text` says why */
     EVENT_AGENT_FAILED, /* no agent could be started on `host`; `text` says why */
     /* The agent of connection `peer` has sent `msg`. The agent has proved by its key that it is the
-     * agent of `host`. The first message of a connection is a HELLO_AGENT. */
+     * agent of `host`, or by a token that it may join: `host` is TOKEN_PEER and the token's id
+     * then. The first message of a connection is a HELLO_AGENT. */
     EVENT_MSG,
     EVENT_CLOSED, /* the connection `peer` is gone; `text` says why */
     /* So many strangers (clients without a key of the job) dial the port for agents that agents may
@@ -37,15 +38,23 @@ enum event_kind {
      * with `ask` 0, the answer to ACTION_CHECKPOINT_REJECT: the newest checkpoint that is left;
      * `commit` 0: none is left. */
     EVENT_CHECKPOINT,
+    /* A token with which hosts may join is made or revoked; the core answers `ask` (0: no
+     * operator). `code` TOKEN_MADE: `text` is its id, a blank and the digits of its key; `host` may
+     * use it (NULL: any), for left_us and `slot` hosts (0: any number). TOKEN_REVOKED: `text` is
+     * its id. */
+    EVENT_TOKEN,
     EVENT_REKEY, /* an operator wants new keys for all hosts; the core answers `ask` */
     /* The job is to end; `text` says from where the request comes. `code` 1: after a checkpoint of
-     * its state, if the job has a directory for checkpoints. A second STOP ends the job without
-     * that, and a third one without grace. */
+     * its state, if the job has a directory for checkpoints. A second STOP ends the job without a
+     * checkpoint, and a third STOP kills the workers at once. */
     EVENT_STOP,
     EVENT_COUNT
 };
 
 #define EVENT_WHOLE_HOST UINT32_MAX
+
+/* No host has such a name. */
+#define TOKEN_PEER "token:"
 
 /*
  * `peer` is a small number that the caller gives to a connection. After EVENT_CLOSED, or after the
@@ -56,13 +65,15 @@ struct event {
     enum event_kind kind;
     int64_t now_us;  /* monotonic; later events never have an earlier time */
     int64_t wall_us; /* the time of day, used only for records that outlive the driver */
+    /* For how long the oldest action that the core has returned has waited for the records before
+     * it; 0: no action waits. */
+    int64_t held_us;
     uint32_t peer;
     const struct msg *msg;
     const struct hosts *hosts;
     const char *host;
-    /* HELLO_AGENT: the epoch of the key that its connection has proved; 0: the epoch is not
-     * checked */
-    uint64_t epoch;
+    /* HELLO_AGENT: the version of the host's key that the connection has proved; 0: not checked */
+    uint64_t key_version;
     const char *text;
     uint32_t slot;
     int64_t left_us; /* TIME_NEVER: no deadline */

@@ -15,6 +15,7 @@
 #include "driver/core/tell.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static void finish_by(struct core *core, int64_t deadline_us)
 {
@@ -36,8 +37,8 @@ static bool finish_is_training_over(const struct core *core)
     return core->roster.count[WORKER_MEMBER] > 0;
 }
 
-/* Moves the deadline to one lease from now if the training is over. One lease is enough for an
- * ENTERED that is still on its way. */
+/* Brings the deadline for the last workers forward to one lease from now, never later, if the
+ * training is over. One lease is enough for an ENTERED that is still on its way. */
 static void finish_hurry(struct core *core)
 {
     int64_t soon_us = time_add(core->now_us, core->config.lease_us);
@@ -47,9 +48,22 @@ static void finish_hurry(struct core *core)
         finish_by(core, soon_us);
 }
 
+/* The training of this worker is over for good: from now on its exit code counts for the job. */
+static void finish_mark(struct core *core, struct worker *worker)
+{
+    char name[WORKER_NAME_MAX];
+
+    tell_record(core, JOURNAL_FINISHED)->incarnation = worker->incarnation;
+    roster_move(core, worker, WORKER_FINISHED);
+    over_note_finished(core);
+    CORE_DETAIL(core, FACTS(.kind = KIND_WORKER_FINISHED, OF_WORKER(worker)), "%s has finished",
+                worker_name(worker, name));
+}
+
 /* The first worker has finished: no further round is formed. READY workers are told DONE, and
- * workers that have not joined are killed. `broken`: the round is revoked, and as no next round
- * comes, its members are told DONE too. */
+ * workers that have not joined are killed. A worker whose program has raised an exception has
+ * finished too, because no later round repeats its training. `broken`: the round is revoked, and as
+ * no next round comes, its members are told DONE too. */
 static void finish_close_membership(struct core *core)
 {
     bool broken = core->job == JOB_RECOVERING;
@@ -63,6 +77,8 @@ static void finish_close_membership(struct core *core)
     for (size_t i = 0; (worker = roster_next(core, &i));) {
         if (worker->state == WORKER_READY)
             over_dismiss(core, worker);
+        else if (worker_is_alive(worker) && worker->failure.raised)
+            finish_mark(core, worker);
         else if (worker_is_alive(worker) && !over_is_unfinished(worker))
             loss_kill(core, worker, "the job is finishing", true /* not to blame */,
                       core->config.kill_grace_us);
@@ -71,33 +87,61 @@ static void finish_close_membership(struct core *core)
         over_dismiss_all(core);
 }
 
+/* Keeps and logs why the training of this worker has failed. Members that make different calls all
+ * fail with the same sentence: it is logged once. */
+static void finish_note_failure(struct core *core, struct worker *worker,
+                                const struct msg_finished *said)
+{
+    /* A code that train itself has chosen may be equal to one of the library. */
+    bool own = said->code > 0 || strstr(said->text, "an error of the program itself");
+    const char *named = own ? "" : tell_text(core, " (%s)", err_name(said->code));
+    const char *what = "the worker's program failed after its training";
+    const struct worker *other;
+    char name[WORKER_NAME_MAX], first[WORKER_NAME_MAX];
+
+    if (worker->failure.text)
+        return;
+    if (said->code == HVD_E_EXCEPTION)
+        what = "the worker's program raised an exception";
+    else if (said->code)
+        what = tell_text(core, "the worker's training returned %" PRId32 "%s", said->code, named);
+    worker->failure.text = mem_strdup(tell_text(core, "%s: %s", what, said->text));
+    if (!worker->failure.text) {
+        core_fail(core);
+        return;
+    }
+    for (size_t i = 0; (other = roster_next(core, &i));)
+        if (other != worker && other->failure.text &&
+            !strcmp(other->failure.text, worker->failure.text))
+            break;
+    if (other)
+        CORE_WARN(
+            core, FACTS(.kind = KIND_WORKER_COMPLAINED, OF_WORKER(worker), .cause = said->text),
+            "%s: %s, as that of %s", worker_name(worker, name), what, worker_name(other, first));
+    else
+        CORE_WARN(core,
+                  FACTS(.kind = KIND_WORKER_COMPLAINED, OF_WORKER(worker), .cause = said->text),
+                  "%s: %s", worker_name(worker, name), worker->failure.text);
+}
+
 /* Handles FINISHED of a member: its training function has returned. `code` other than 0: the
  * training has failed, and the process ends soon. `code` 0: the worker is done; the first such
- * message begins the end of the job. */
+ * message begins the end of the job. A text with the code 0: the program fails now, after its
+ * training. */
 void finish_on_finished(struct core *core, struct worker *worker, const struct msg *msg)
 {
     const struct msg_finished *said = &msg->u.finished;
-    char name[WORKER_NAME_MAX];
 
     if (worker->rank == RANK_NONE || !worker_is_alive(worker))
         return;
     /* The worker's process ends soon. The text is kept as the reason of that end, because the exit
      * code says less. */
-    if (said->code) {
-        if (!worker->complaint) {
-            worker->complaint = mem_strdup(
-                tell_text(core, "its training returned %" PRId32 ": %s", said->code, said->text));
-            if (!worker->complaint)
-                core_fail(core);
-        }
-        CORE_TRACE(core, "%s: %s", worker_name(worker, name),
-                   worker->complaint ? worker->complaint : "its training failed");
+    if (said->code || *said->text)
+        finish_note_failure(core, worker, said);
+    worker->failure.raised = said->code == HVD_E_EXCEPTION;
+    if (said->code && (!worker->failure.raised || core->job != JOB_FINISHING))
         return;
-    }
-    tell_record(core, JOURNAL_FINISHED)->incarnation = worker->incarnation;
-    roster_move(core, worker, WORKER_FINISHED);
-    over_note_finished(core);
-    CORE_TRACE(core, "%s has finished", worker_name(worker, name));
+    finish_mark(core, worker);
     if (core->job < JOB_FINISHING)
         finish_close_membership(core);
     finish_hurry(core);
@@ -131,8 +175,8 @@ void finish_expire(struct core *core)
     }
     for (size_t i = 0; core->over.dismissed && (worker = roster_next(core, &i));)
         if (over_is_unfinished(worker) && worker_is_heard(core, worker, core->config.stall_us))
-            loss_kill(core, worker, "the job is done, and it does not end", true /* not to blame */,
-                      core->config.kill_grace_us);
+            loss_kill(core, worker, "the job is done, but the worker has not ended",
+                      true /* not to blame */, core->config.kill_grace_us);
     if (core->job != JOB_FINISHING)
         return; /* the kills have ended the last workers, and the job is stopping */
     over_dismiss_all(core);
@@ -142,10 +186,11 @@ void finish_expire(struct core *core)
     for (size_t i = 0; (worker = roster_next(core, &i));)
         if (worker->state == WORKER_FINISHED)
             CORE_WARN(core,
-                      "%s finished %s ago and has not ended: the job waits for it; end the process "
-                      "if it hangs",
-                      worker_name(worker, name),
-                      time_format(core->now_us - worker->since_us, text));
+                      FACTS(.kind = KIND_WORKER_AWAITED, OF_WORKER(worker),
+                            .took_us = core->now_us - worker->since_us),
+                      "%s finished %s ago and has not ended: the job waits for this worker; if the "
+                      "worker hangs, kill its process",
+                      worker_name(worker, name), time_brief(core->now_us - worker->since_us, text));
     finish_by(core, time_add(core->now_us, core->config.stall_us));
 }
 

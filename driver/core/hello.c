@@ -21,7 +21,6 @@
 #include "driver/core/slots.h"
 #include "driver/core/step.h"
 #include "driver/core/tell.h"
-#include "proto/catalog.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -53,9 +52,16 @@ static void hello_judge_agent(struct core *core, struct core_host *host,
         same = same || (worker->joined && hello_find_report(hello, worker->incarnation));
     if (!same)
         host->addresses.count = 0;
-    CORE_TRACE(core, "%s: %s with %zu workers", host->name,
-               host->agent_id == hello->agent ? "its agent is back" : "an agent says hello",
-               hello->slots.count);
+    if (host->agent_id == hello->agent)
+        CORE_TRACE(
+            core, FACTS(.kind = KIND_AGENT_BACK, .host = host->name, .size = hello->slots.count),
+            "%s: the agent of this host is back with %zu workers", host->name, hello->slots.count);
+    else
+        CORE_DETAIL(
+            core,
+            FACTS(.kind = KIND_AGENT_CONNECTED, .host = host->name, .size = hello->slots.count),
+            "%s: an agent of this host says hello with %zu workers", host->name,
+            hello->slots.count);
     host->agent_id = hello->agent;
 
     /* The hello names all commits that the agent keeps; all other commits of this host are gone. */
@@ -65,7 +71,8 @@ static void hello_judge_agent(struct core *core, struct core_host *host,
         const struct msg_kept *kept = &hello->kept.items[i];
 
         if (!elect_believes(core, kept->commit))
-            authority_refuse(core, host, "it keeps a commit of a round that was never told");
+            authority_refuse(core, host,
+                             "the agent keeps a commit of a round of which no agent was ever told");
         else if (roster_slots(core, host, kept->slot + 1))
             host->slots[kept->slot].commit = kept->commit;
     }
@@ -81,7 +88,8 @@ static void hello_compare_workers(struct core *core, struct core_host *host,
                                   const struct msg_hello_agent *hello, bool same_agent, bool met)
 {
     const struct ending gone = { .ended = ENDED_SILENT,
-                                 .text = "its agent was restarted, and it is gone",
+                                 .text =
+                                     "the agent of this host was restarted, and the worker is gone",
                                  .excused = true,
                                  .of_host = !host->draining };
     struct worker *worker;
@@ -99,7 +107,7 @@ static void hello_compare_workers(struct core *core, struct core_host *host,
         loss_ended(core, worker, &gone);
     }
     if (blame)
-        loss_charge_host(core, host, "its agent has lost its workers");
+        loss_charge_host(core, host, "the agent of this host has lost its workers");
 
     for (size_t i = 0; i < hello->slots.count && !core->step.failed; i++) {
         const struct msg_slot_report *report = &hello->slots.items[i];
@@ -123,7 +131,7 @@ static void hello_compare_workers(struct core *core, struct core_host *host,
             /* tell_kill needs no more of a worker than its incarnation and its host. */
             struct worker here = { .incarnation = report->incarnation, .host = host };
 
-            tell_kill(core, &here, 0, "it was counted as dead");
+            tell_kill(core, &here, 0, "the worker was counted as dead");
             continue;
         }
         /* PROTOCOL.md, section 7, "a host that was counted as dead comes back": its workers have
@@ -132,9 +140,10 @@ static void hello_compare_workers(struct core *core, struct core_host *host,
             worker = roster_add(core, report->incarnation, host, report->slot, WORKER_DOOMED);
         if (!worker)
             continue;
-        CORE_TRACE(core, "%s still runs, and is killed: it was counted as dead",
+        CORE_TRACE(core, FACTS(.kind = KIND_WORKER_KILLED, OF_WORKER(worker)),
+                   "%s still runs, and is killed: this worker was counted as dead",
                    worker_name(worker, name));
-        tell_kill(core, worker, 0, "it was counted as dead");
+        tell_kill(core, worker, 0, "the worker was counted as dead");
     }
 }
 
@@ -169,7 +178,8 @@ static void hello_resume_rounds(struct core *core, struct core_host *host)
     if (next->number && trained && core->job == JOB_PENDING)
         tell_host(core, host, msg_of_pending(core));
     if (!next->number && trained && core->rounds.told > current->number)
-        tell_host(core, host, msg_of_abandon(core, "it was abandoned while you were away"));
+        tell_host(core, host,
+                  msg_of_abandon(core, "the round was abandoned while the agent was away"));
 }
 
 /* Sends again what the workers of this host may have missed while their agent had no connection.
@@ -198,7 +208,7 @@ static void hello_resume(struct core *core, struct core_host *host)
     for (size_t slot = 0; (worker = roster_next_on(host, &slot));) {
         if (worker->state != WORKER_REVOKED)
             continue;
-        out = msg_of_revoke(core, NULL, "it was revoked while you were away");
+        out = msg_of_revoke(core, NULL, "the round was revoked while the agent was away");
         out->incarnation = worker->incarnation;
         tell_host(core, host, out);
     }
@@ -208,12 +218,13 @@ static void hello_resume(struct core *core, struct core_host *host)
     for (size_t slot = 0; (worker = roster_next_on(host, &slot));) {
         if (worker->state != WORKER_LEAVING || worker->may_block_switch || worker->left)
             continue;
-        out = core->current.state == ROUND_REVOKED ? msg_of_revoke(core, NULL, "it has to go")
-                                                   : msg_of_round(core);
+        out = core->current.state == ROUND_REVOKED
+                  ? msg_of_revoke(core, NULL, "the worker has to leave")
+                  : msg_of_round(core);
         out->incarnation = worker->incarnation;
         if (core->current.number)
             tell_host(core, host, out);
-        tell_drain(core, worker, 0, "it has to go");
+        tell_drain(core, worker, 0, "the worker has to leave");
     }
     if (unused && !may_be_needed) {
         host->ending = true;
@@ -233,7 +244,8 @@ static void hello_refuse(struct core *core, uint32_t peer, const char *name, con
     if (host)
         authority_refuse(core, host, why);
     else
-        CORE_WARN(core, "an agent is refused: %s", why);
+        CORE_WARN(core, FACTS(.kind = KIND_AGENT_REFUSED, .cause = why), "an agent is refused: %s",
+                  why);
     answer->u.refused = (struct msg_refused){ .code = HVD_E_MISMATCH, .text = why };
     tell_host(core, &stranger, answer);
     tell_close(core, &stranger, why);
@@ -248,7 +260,6 @@ void hello_on_agent(struct core *core, const struct event *event)
     const struct msg_hello_agent *hello = &msg->u.hello_agent;
     const char *why = authority_judge_hello(core, event);
     struct core_host *host;
-    struct msg *answer;
     bool same_agent, met;
 
     /* The agent names a higher term than this driver has. PROTOCOL.md, Greeting: only the job's
@@ -256,7 +267,7 @@ void hello_on_agent(struct core *core, const struct event *event)
      * that file and does not simply end. */
     if (!why && msg->term > core->term) {
         why = tell_text(core,
-                        "it obeys term %" PRIu64 ", and this driver has term %" PRIu64
+                        "the agent obeys term %" PRIu64 ", but this driver has term %" PRIu64
                         "; the job's file says which driver owns the job",
                         msg->term, core->term);
         tell_check_owner(core);
@@ -269,7 +280,7 @@ void hello_on_agent(struct core *core, const struct event *event)
     if (!host)
         return;
     if (host->agent == AGENT_THERE) {
-        tell_close(core, host, "its agent has dialled again");
+        tell_close(core, host, "the agent of this host has dialled again");
         roster_disconnect(core, host);
         checkpoint_on_lost(core, host);
     }
@@ -282,16 +293,8 @@ void hello_on_agent(struct core *core, const struct event *event)
     hello_judge_agent(core, host, hello, met);
     /* The lease of the agent and the time limits of its workers count from now on. */
     core_want_timer(core, core->now_us);
-    answer = tell_msg(core, MSG_WELCOME_AGENT, 0, 0);
-    answer->u.welcome_agent = (struct msg_welcome_agent){
-        .minor = PROTO_MINOR,
-        .version = HVD_VERSION_TEXT,
-        .beat_us = core->config.beat_us,
-        .lease_us = core->config.lease_us,
-        .driver_grace_us = core->config.driver_grace_us,
-    };
-    tell_host(core, host, answer);
-    keys_greet(core, host, event->epoch);
+    tell_host(core, host, tell_welcome(core));
+    keys_greet(core, host, event->key_version);
     round_tell_state_key_again(core, host);
     checkpoint_greet(core, host);
     hello_compare_workers(core, host, hello, same_agent, met);

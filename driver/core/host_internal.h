@@ -1,56 +1,44 @@
 /*
- * host_internal.h: a host and its slots, as roster.c keeps them. Part of core_internal.h, which
- * alone includes it; the rules about owners and units stand there.
+ * host_internal.h: the data of a host and its slots, which roster.c keeps. Only core_internal.h
+ * includes this file; the rules about owners and units stand in core_internal.h.
  */
 #ifndef DRIVER_CORE_HOST_INTERNAL_H
 #define DRIVER_CORE_HOST_INTERNAL_H
 
 #include "base/log.h"
-#include "driver/core/core.h"
-#include "proto/place.h"
+#include "driver/core/slot_internal.h"
 
-struct worker;
-
-/* Failed starts of workers in a slot that core_slot.stuck does not count yet. Owner: progress.c. */
-struct slot_starts {
-    uint32_t failed;
-    int64_t since_us;     /* when the newest of these workers failed */
-    uint64_t incarnation; /* the newest of these workers */
-    uint64_t launched;    /* the highest incarnation when the newest of them failed */
-};
-
-struct core_slot {
-    struct worker *worker;
-    bool draining; /* the slot is drained: its worker must leave by drain_us */
-    bool done; /* a command that never called hvd_init has ended in this slot with exit code 0 */
-    /* A worker of this slot was told `place`. Until any worker of the job joins, each worker that
-     * is started here is told the same place, because a command may do the share of the work that
-     * its rank has. Owner: places.c. */
-    bool told;
-    struct place place; /* the place (ranks and sizes) that was told last */
-    int64_t drain_us;
-    /* a member failed here; not counted yet. progress.c owns this field and the next three */
-    bool failed_as_member;
-    struct slot_starts starts;
-    uint32_t stuck;        /* number of failures in this slot since `stuck_since` */
-    uint64_t stuck_since;  /* core_progress.commit at the first failure that `stuck` counts */
-    uint32_t failed_boots; /* number of workers in a row that failed here before READY */
-    /* The newest round in which a worker of this slot has trained, and its rank there; 0: none.
-     * The agent keeps commits of that worker also after its end. Owner: round.c. */
-    uint64_t trained_round;
-    uint32_t trained_rank;
-    /* the newest commit that the host's agent may keep for this slot; 0: no commit is known */
-    uint64_t commit;
-};
-
-/* The keys that the agent of a host may use, by their epochs. Owner: keys.c. */
+/* The keys that the agent of a host may use, by their versions. Owner: keys.c. */
 struct core_host_key {
-    uint32_t epoch; /* the epoch of the newest key; 0: the host has no key */
-    /* The epoch of the key before, which is accepted until the agent has the newest; 0: it is
-     * dead. */
+    uint32_t version; /* the version of the newest key; 0: the host has no key */
+    /* The version of the previous key, which is accepted until the agent has the newest key; 0: no
+     * previous key is accepted. */
     uint32_t old;
     int64_t told_us;  /* when a connected agent was first told the newest key; 0: it was not told */
     int64_t until_us; /* when the old key is dead at the latest */
+};
+
+/* The process on the host that has joined the job (`hvd-agent --join`). Owner: joins.c. */
+struct core_host_join {
+    bool here;      /* the host has joined, and its lease is not over */
+    bool connected; /* over `peer` */
+    /* the process has dialled again while the job ended, and was told that the job is over */
+    bool told;
+    uint32_t peer;
+    uint64_t number; /* of the process */
+    uint32_t slots;
+    int64_t heard_us; /* when a message of the process last came, or its connection broke */
+    int64_t said_us;  /* when the driver last sent it a message */
+};
+
+/* The notice of a machine, and how it is counted. Owner, but for the first field: notice.c. */
+struct host_notice {
+    /* The machine itself gave notice of its host's drain. If the host is still listed
+     * DRAIN_NOTICE_LATE_US after drain_us, the drain ends. Owner: drain.c. */
+    bool given;
+    bool open;       /* the host still has workers */
+    bool lost;       /* a member was lost before it could leave */
+    int64_t lead_us; /* from the notice to its deadline; TIME_NEVER: no deadline is known */
 };
 
 struct core_host {
@@ -66,10 +54,11 @@ struct core_host {
     enum agent_state agent; /* changed only by roster_move_agent */
     uint32_t minor;         /* the minor version of the protocol that its agent speaks */
     uint64_t agent_id;      /* which start of the agent was heard last; 0: no agent was heard */
-    /* The agent is ending and starts no more workers; false again when another agent says hello. */
+    /* The agent is ending and starts no more workers; false again without an agent, and when
+     * another agent says hello. */
     bool ending;
-    /* Since when the host has left the job and its agent has been told to end; 0: this is not so.
-     * Owner: lease.c. */
+    /* When the host had left the job and its agent was told to end; 0: the host has not left, or
+     * its agent was not told yet. Owner: lease.c. */
     int64_t leave_us;
     uint32_t peer;    /* the number of its agent's connection */
     int64_t heard_us; /* when a frame of its agent last came: its lease counts from then */
@@ -78,7 +67,7 @@ struct core_host {
     int64_t spared_us;
     /* when the agent last connected again after a break; 0: its connection never broke */
     int64_t back_us;
-    /* when the connection of the agent broke; 0: the connection did not break */
+    /* when the connection of the agent broke, or the agent was counted as dead; 0: neither */
     int64_t hung_up_us;
     int64_t said_us;    /* when the driver last sent its agent a message */
     int64_t started_us; /* when the driver last asked for the start of an agent */
@@ -88,16 +77,17 @@ struct core_host {
      * host's agent. */
     struct msg_texts addresses;
     bool draining;
-    /* The machine itself gave notice of this drain. If the host is still listed
-     * DRAIN_NOTICE_LATE_US after drain_us, the drain ends. */
-    bool noticed;
+    struct host_notice notice;
     int64_t drain_us;
     /* the number of the last broadcast message that was sent to this host: see tell.c */
     uint64_t stamp;
     struct core_host_key key;
-    /* Limits of log lines about this agent: about statements that are not believed (`refusals`),
+    struct core_host_join join;
+    /* Limits of log lines about this agent: about statements that are refused (`refusals`),
      * and about messages that came after their worker's end (`late`). Owner: authority.c. */
-    struct log_limit refusals, late;
+    struct {
+        struct log_limit refusals, late;
+    } limits;
 };
 
 #endif

@@ -58,7 +58,7 @@ void join_add_joiners(struct core *core)
     /* There may be more READY workers than the round can have members. If no survivor holds
      * resume_min_commit or a newer commit, joiners that hold it are taken first. */
     if (lacks_holder)
-        join_add(core, true /* only holders */);
+        join_add(core, true /* only holders of a commit to resume from */);
     join_add(core, false /* any worker */);
     for (size_t i = first; i < next->members.count; i++)
         roster_worker(core, next->members.items[i])->next_rank = RANK_NONE;

@@ -10,16 +10,32 @@
 #include <stdio.h>
 
 static const char *const names[] = {
-    [JOURNAL_TERM] = "TERM",         [JOURNAL_LAUNCH] = "LAUNCH", [JOURNAL_READY] = "READY",
-    [JOURNAL_NUMBER] = "NUMBER",     [JOURNAL_ROUND] = "ROUND",   [JOURNAL_ENTERED] = "ENTERED",
-    [JOURNAL_FINISHED] = "FINISHED", [JOURNAL_ENDED] = "ENDED",   [JOURNAL_DRAIN] = "DRAIN",
-    [JOURNAL_OVER] = "OVER",         [JOURNAL_STUCK] = "STUCK",   [JOURNAL_KEY] = "KEY",
-    [JOURNAL_BASE] = "BASE",
+    [JOURNAL_TERM] = "TERM",         [JOURNAL_LAUNCH] = "LAUNCH",   [JOURNAL_READY] = "READY",
+    [JOURNAL_NUMBER] = "NUMBER",     [JOURNAL_ROUND] = "ROUND",     [JOURNAL_ENTERED] = "ENTERED",
+    [JOURNAL_FINISHED] = "FINISHED", [JOURNAL_ENDED] = "ENDED",     [JOURNAL_DRAIN] = "DRAIN",
+    [JOURNAL_OVER] = "OVER",         [JOURNAL_STUCK] = "STUCK",     [JOURNAL_KEY] = "KEY",
+    [JOURNAL_BASE] = "BASE",         [JOURNAL_STORE] = "STORE",     [JOURNAL_TOKEN] = "TOKEN",
+    [JOURNAL_NOTICE] = "NOTICE",     [JOURNAL_GOODPUT] = "GOODPUT",
 };
 
 const char *journal_kind_name(enum journal_kind kind)
 {
     return (size_t)kind < ARRAY_SIZE(names) && names[kind] ? names[kind] : "?";
+}
+
+/* Writes the line of a record that only counts. */
+static void journal_describe_counts(const struct journal_record *record,
+                                    char line[JOURNAL_LINE_MAX])
+{
+    const char *name = journal_kind_name(record->kind);
+
+    if (record->kind == JOURNAL_NOTICE)
+        snprintf(line, JOURNAL_LINE_MAX, "%s host=%s honoured=%d of %d", name, record->host,
+                 record->value, record->code);
+    else
+        snprintf(line, JOURNAL_LINE_MAX,
+                 "%s host=%s use=%" PRIu32 " worker_us=%" PRIu64 " us=%" PRIu64, name, record->host,
+                 record->slot, record->check, record->manifest);
 }
 
 /* Writes the record as one line of text for traces: the name of its kind, and the fields that this
@@ -70,6 +86,18 @@ const char *journal_describe(const struct journal_record *record, char line[JOUR
                  COMMIT_ROUND_OF(record->commit), COMMIT_PLACE_OF(record->commit), record->check,
                  record->value, record->code);
         break;
+    case JOURNAL_STORE:
+        snprintf(line, JOURNAL_LINE_MAX,
+                 "%s incarnation=%" PRIu64 " call=%" PRIu64 " round=%" PRIu64 " code=%d key=%s",
+                 name, record->incarnation, record->check, record->round, record->code,
+                 record->text);
+        break;
+    case JOURNAL_TOKEN: /* without the key, as the line may be logged */
+        snprintf(line, JOURNAL_LINE_MAX, "%s id=%.8s host=%s uses=%d code=%d", name, record->text,
+                 record->host, record->value, record->code);
+        break;
+    case JOURNAL_NOTICE:
+    case JOURNAL_GOODPUT: journal_describe_counts(record, line); break;
     case JOURNAL_OVER:
         snprintf(line, JOURNAL_LINE_MAX, "%s code=%d: %s", name, record->code, record->text);
         break;

@@ -23,30 +23,59 @@ enum journal_kind {
     JOURNAL_ROUND = 5,
     /* Members train in `round`: no later round resumes from a commit older than that of `round`. */
     JOURNAL_ENTERED = 6,
-    JOURNAL_FINISHED = 7, /* the training of `incarnation` returned 0; the membership is closed */
+    /* The training of `incarnation` returned 0: from now on no further round begins. */
+    JOURNAL_FINISHED = 7,
     /* The worker `incarnation` has ended, as `ended` and `value` say. `code`: an enum
      * journal_blame. */
     JOURNAL_ENDED = 8,
-    /* `slot` of `host`, or all of `host`, is drained until wall_us (0: the drain has ended). `code`
-     * 1: the machine itself gave notice. */
+    /* `slot`, or all of `host`, is drained until wall_us (0: no more). `code`: a journal_drain. */
     JOURNAL_DRAIN = 9,
     JOURNAL_OVER = 10, /* the job has ended with `code` and `text` */
-    /* Failures without progress: `value` in `slot` of `host` and `code` in the whole job, the last
-     * in `round`, since `commit`, whose checksum is `check`. `host` "": a whole host has failed.
-     * `incarnation`: the highest one at the last of these failures. */
+    /* The counts of failures without progress:
+     * `value`: number of failures of `slot` on `host`; `host` "": of no slot, a whole host failed.
+     * `code`: number of failures in the whole job.
+     * `round`: the round of the last failure.
+     * `commit`, `check`: the commit since which these failures are counted, and its checksum.
+     * `incarnation`: the highest incarnation given out when the last failure happened. */
     JOURNAL_STUCK = 11,
-    /* Which keys the agent of `host` may use: `value` is an epoch, and `code` an enum
+    /* Which keys the agent of `host` may use: `value` is the version of a key, and `code` an enum
      * journal_key. */
     JOURNAL_KEY = 12,
     /* Stands for records that were removed (compact.h); a field that is 0 says nothing.
      * Incarnations up to `incarnation` were given out, and those without a LAUNCH have ended.
      * Rounds up to `round` were told; the next ROUND follows on `previous`. No round resumes from a
-     * commit older than `commit`; `check` rounds came after the first one. Epochs of keys were
-     * given out up to `value`. `code` 1: a worker has joined with `manifest`. */
-    JOURNAL_BASE = 13
+     * commit older than `commit`; `check` rounds came after the first one. Versions of keys
+     * were given out up to `value`. `code` 1: a worker has joined with `manifest`. */
+    JOURNAL_BASE = 13,
+    /* A value of `round` (0: of the job) under the key `text` was changed, as `code` says (enum
+     * journal_value), by the call `check` of `incarnation`. `addresses` are the value in
+     * hexadecimal digits. */
+    JOURNAL_STORE = 14,
+    /* A token with which hosts may join, as `code` says (enum journal_token). `text` begins with
+     * its id. MADE: then follow a blank and the digits of its key; `host` is the only one that may
+     * use it ("": any), `value` for how many hosts it is good (0: any number), wall_us until when.
+     * USED: `host` has joined with it. */
+    JOURNAL_TOKEN = 15,
+    /* The notice of the machine of `host` has ended ("": compact.h). `code` notices have ended so
+     * far, `value` of them were honoured; the least lead time of these is `check`, the least margin
+     * `manifest` (microseconds). */
+    JOURNAL_NOTICE = 16,
+    /* For the use `slot` (enum goodput_use) the job has spent `check` microseconds of workers, and
+     * `manifest` of time, up to wall_us. With `host`: workers there have failed `check` times
+     * (compact.h). */
+    JOURNAL_GOODPUT = 17
 };
 
-/* HOST_KEY_NONE: the host has no key any more. HOST_KEY_MORE: the host has the key of this epoch,
+/* VALUE_ADDED: the value is a sum, which is also the answer to the call. VALUE_NUMBER: no value was
+ * changed; the record says which call of the worker was the last, and its sum (compact.h). */
+enum journal_value { VALUE_SET, VALUE_ADDED, VALUE_DELETED, VALUE_NUMBER, VALUE_COUNT };
+
+/* BY_MACHINE: by a notice of the machine. COUNTED: a JOURNAL_NOTICE counts that notice already. */
+enum journal_drain { DRAIN_BY_OPERATOR, DRAIN_BY_MACHINE, DRAIN_COUNTED };
+
+enum journal_token { TOKEN_MADE, TOKEN_USED, TOKEN_REVOKED, TOKEN_CODE_COUNT };
+
+/* HOST_KEY_NONE: the host has no key any more. HOST_KEY_MORE: the host has the key of this version,
  * and also the key before, if there is one. HOST_KEY_ONLY: of its keys the host has only this
  * one. */
 enum journal_key { HOST_KEY_NONE, HOST_KEY_MORE, HOST_KEY_ONLY };
@@ -74,9 +103,10 @@ struct journal_record {
     /* "": the record has no host; never NULL in a record that tell_record made or that was read */
     const char *host;
     const char *text;
-    struct msg_texts addresses; /* of a READY: a successor tells other workers these addresses */
-    struct msg_ids members;     /* of a ROUND: incarnations, the index is the rank */
-    struct msg_ids holders;     /* of a ROUND: the members that hold its commit */
+    /* of a READY: a successor tells other workers these addresses; of a STORE: its value */
+    struct msg_texts addresses;
+    struct msg_ids members; /* of a ROUND: incarnations, the index is the rank */
+    struct msg_ids holders; /* of a ROUND: the members that hold its commit */
 };
 
 #define JOURNAL_LINE_MAX (LIMIT_HOST_NAME_BYTES + LIMIT_REASON_BYTES + 256)

@@ -1,10 +1,10 @@
 /*
  * keys.c: gives, changes and ends the keys of hosts; an agent needs a key of its host for each
- * connection to the driver. An epoch is the number of a key. slots.c, lease.c, agents.c and
+ * connection to the driver. A version is the number of a key. slots.c, lease.c, agents.c and
  * listing.c start agents through this file. hello.c and agents.c tell it which key an agent has.
  * core.c brings an operator's request for new keys; core.c and listing.c let it end keys.
- * Invariants: an epoch is given to one host, once; a host has at most two keys; the journal has an
- * epoch before any process hears of it.
+ * Invariants: a version is given to one host, once; a host has at most two keys; the journal has an
+ * version before any process hears of it.
  */
 #include "driver/core/keys.h"
 
@@ -20,25 +20,25 @@
 #define NAMES_SHOWN 4 /* the most hosts without their new key that an operator is told by name */
 
 /* Writes a change of the host's keys to the journal: `code` says what the host has from now on
- * (enum journal_key), and `epoch` names its newest key. */
-static void keys_record(struct core *core, const struct core_host *host, uint32_t epoch,
+ * (enum journal_key), and `version` names its newest key. */
+static void keys_record(struct core *core, const struct core_host *host, uint32_t version,
                         enum journal_key code)
 {
     struct journal_record *record = tell_record(core, JOURNAL_KEY);
 
     record->host = tell_text(core, "%s", host->name);
-    record->value = (int32_t)epoch;
+    record->value = (int32_t)version;
     record->code = (int32_t)code;
 }
 
-/* Gives the host a key with an epoch that no host had. The key before stays valid until
+/* Gives the host a key with a version that no host had. The key before stays valid until
  * keys_end_old. */
 static void keys_give(struct core *core, struct core_host *host)
 {
     host->key =
-        (struct core_host_key){ .epoch = ++core->roster.keys.epochs, .old = host->key.epoch };
-    keys_record(core, host, host->key.epoch, HOST_KEY_MORE);
-    tell_key(core, host, host->key.epoch, true /* accepted */);
+        (struct core_host_key){ .version = ++core->roster.keys.versions, .old = host->key.version };
+    keys_record(core, host, host->key.version, HOST_KEY_MORE);
+    tell_key(core, host, host->key.version, true /* the key is accepted */);
 }
 
 /* Ends the old key of the host: from now on the host has only its newest key. */
@@ -46,8 +46,8 @@ static void keys_end_old(struct core *core, struct core_host *host)
 {
     if (!host->key.old)
         return;
-    keys_record(core, host, host->key.epoch, HOST_KEY_ONLY);
-    tell_key(core, host, host->key.old, false /* refused */);
+    keys_record(core, host, host->key.version, HOST_KEY_ONLY);
+    tell_key(core, host, host->key.old, false /* the key is refused */);
     host->key.old = 0;
     host->key.told_us = 0;
     if (core->roster.keys.left)
@@ -58,7 +58,7 @@ static void keys_end_old(struct core *core, struct core_host *host)
  * key gets one first. */
 void keys_start_agent(struct core *core, struct core_host *host)
 {
-    if (!host->key.epoch)
+    if (!host->key.version)
         keys_give(core, host);
     /* In the state STARTING the earlier agent of the host counts as dead. After `met_us` no agent
      * of an earlier driver can still come with the old key, so the old key is not needed. */
@@ -68,20 +68,24 @@ void keys_start_agent(struct core *core, struct core_host *host)
 }
 
 /* Ends the keys of hosts that have left the job: not listed, without workers (`taken`) and without
- * an agent. An agent that comes from such a host later does not get past the handshake. */
+ * an agent. An agent that comes from such a host later does not get past the handshake, so the
+ * commits that the agent keeps are out of reach: recovery.c must not wait for them. */
 void keys_reconcile(struct core *core)
 {
     for (size_t i = 0; i < core->roster.hosts.count; i++) {
         struct core_host *host = core->roster.hosts.items[i];
 
-        if (!host->key.epoch || host->listed || host->taken ||
+        if (!host->key.version || host->listed || host->taken ||
             (host->agent != AGENT_NONE && host->agent != AGENT_STARTING))
             continue;
-        CORE_TRACE(core, "%s: it has left the job, and its key is dead", host->name);
+        CORE_TRACE(core, FACTS(.kind = KIND_KEY_ENDED, .host = host->name),
+                   "%s: this host has left the job, and its key is no longer accepted", host->name);
         keys_end_old(core, host);
         keys_record(core, host, 0, HOST_KEY_NONE);
-        tell_key(core, host, host->key.epoch, false /* refused */);
+        tell_key(core, host, host->key.version, false /* the key is refused */);
         host->key = (struct core_host_key){ 0 };
+        for (uint32_t slot = 0; slot < host->slot_count; slot++)
+            host->slots[slot].commit = 0;
     }
 }
 
@@ -96,7 +100,7 @@ static void keys_tell(struct core *core, struct core_host *host)
 
     if (!host->key.told_us)
         host->key.told_us = core->now_us;
-    msg->u.rekey.epoch = host->key.epoch; /* driver/io adds the key */
+    msg->u.rekey.epoch = host->key.version; /* driver/io adds the key */
     tell_host(core, host, msg);
 }
 
@@ -133,7 +137,8 @@ void keys_on_rekey(struct core *core, const struct event *event)
     struct core_keys *keys = &core->roster.keys;
 
     if (core->job >= JOB_STOPPING) {
-        tell_reply(core, event->ask, HVD_E_STATE, "the job is ending, and its keys end with it");
+        tell_reply(core, event->ask, HVD_E_STATE,
+                   "the job is ending, and all its keys end with the job");
         return;
     }
     if (keys->changing) {
@@ -141,17 +146,20 @@ void keys_on_rekey(struct core *core, const struct event *event)
                    tell_text(core, "the keys are being changed already: %s", keys_progress(core)));
         return;
     }
-    if (keys->epochs > LIMIT_KEY_EPOCHS - core->roster.hosts.count) {
-        tell_reply(core, event->ask, HVD_E_LIMIT,
-                   "the job has given LIMIT_KEY_EPOCHS keys, the most that it can; start the job "
-                   "anew");
+    if (keys->versions > LIMIT_KEY_EPOCHS - core->roster.hosts.count) {
+        tell_reply(
+            core, event->ask, HVD_E_LIMIT,
+            tell_text(core,
+                      "the job has made %" PRIu32
+                      " keys, and a job can make at most %d (LIMIT_KEY_EPOCHS); start the job anew",
+                      keys->versions, LIMIT_KEY_EPOCHS));
         return;
     }
     keys->left = 0;
     for (size_t i = 0; i < core->roster.hosts.count; i++) {
         struct core_host *host = core->roster.hosts.items[i];
 
-        if (!host->key.epoch)
+        if (!host->key.version)
             continue;
         keys_give(core, host);
         host->key.until_us = time_add(core->now_us, core->config.driver_grace_us);
@@ -162,36 +170,40 @@ void keys_on_rekey(struct core *core, const struct event *event)
     keys->changing = true;
     keys->hosts = keys->told = keys->left;
     keys->look_us = core->now_us;
-    CORE_TRACE(core, "an operator wants new keys; hosts that get one: %zu", keys->hosts);
+    CORE_TRACE(core, FACTS(.kind = KIND_KEYS_CHANGING),
+               "an operator wants new keys; hosts that get one: %zu", keys->hosts);
     tell_reply(core, event->ask, 0, tell_text(core, "hosts that get a new key: %zu", keys->hosts));
 }
 
-/* An agent was welcomed; it has dialled with the key of `epoch`. During a change of keys: the
- * newest key ends the old one, and an agent with another key is sent the newest. */
-void keys_greet(struct core *core, struct core_host *host, uint64_t epoch)
+/* An agent was welcomed; it has dialled with the key of this `version`. During a change of keys:
+ * the newest key ends the old one, and an agent with another key is sent the newest. */
+void keys_greet(struct core *core, struct core_host *host, uint64_t version)
 {
     if (!host->key.old)
         return;
-    if (epoch == host->key.epoch)
+    if (version == host->key.version)
         keys_end_old(core, host);
     else
         keys_tell(core, host);
 }
 
-/* Handles REKEYED: the agent of the host has the key of `epoch`. If that is the newest key, the old
- * one is not needed any more. A REKEYED about an older key came too late. */
-void keys_on_rekeyed(struct core *core, struct core_host *host, uint64_t epoch)
+/* Handles REKEYED: the agent of the host has the key of this `version`. If that is the newest key,
+ * the old one is not needed any more. A REKEYED about an older key came too late. */
+void keys_on_rekeyed(struct core *core, struct core_host *host, uint64_t version)
 {
-    if (epoch > host->key.epoch)
-        authority_refuse(
-            core, host,
-            tell_text(core, "REKEYED with epoch %" PRIu64 ", which it never had", epoch));
-    else if (epoch == host->key.epoch)
+    if (version > host->key.version)
+        authority_refuse(core, host,
+                         tell_text(core,
+                                   "the agent says that it has version %" PRIu64
+                                   " of its host's key, but the host was never given this version",
+                                   version));
+    else if (version == host->key.version)
         keys_end_old(core, host);
 }
 
-/* True: the time of the host's old key is over. *due_us becomes this time, if it is earlier than
- * *due_us. */
+/* True: the time of the host's old key is over. False: *due_us becomes this time, if it is earlier
+ * than *due_us. A time that is over never becomes *due_us: the key ends now, so no timer is needed
+ * for it. */
 static bool keys_is_over(struct core *core, const struct core_host *host, int64_t *due_us)
 {
     int64_t until_us = host->key.until_us, answer_us = TIME_NEVER;
@@ -204,15 +216,17 @@ static bool keys_is_over(struct core *core, const struct core_host *host, int64_
     if (host->agent == AGENT_THERE && host->key.told_us)
         answer_us = time_add(host->key.told_us, core->config.lease_us);
     if (core->now_us >= answer_us)
-        CORE_WARN(core,
-                  "%s: its agent does not say that it has the new key; the old one is dead, and "
-                  "if its connection breaks it is started anew",
+        CORE_WARN(core, FACTS(.kind = KIND_KEY_ENDED, .host = host->name),
+                  "%s: the agent of this host does not say that it has the new key; the old key is "
+                  "no longer accepted, and if the connection breaks, the driver starts a new agent",
                   host->name);
     if (answer_us < until_us)
         until_us = answer_us;
+    if (core->now_us >= until_us)
+        return true;
     if (*due_us > until_us)
         *due_us = until_us;
-    return core->now_us >= until_us;
+    return false;
 }
 
 /* Called in each step while keys are changed: ends old keys whose time is over, and tells operators
@@ -244,14 +258,15 @@ void keys_look(struct core *core)
     if (keys->left) {
         core_want_timer(core, keys->look_us);
         if (keys->left != keys->told)
-            tell_rekeying(core, keys_progress(core), false /* not complete */);
+            tell_rekeying(core, keys_progress(core), false /* the renewal goes on */);
         keys->told = keys->left;
         return;
     }
     keys->changing = false;
-    over = tell_text(core, "hosts with a new key: %zu; the old keys are dead", keys->hosts);
-    CORE_TRACE(core, "%s", over);
-    tell_rekeying(core, over, true /* complete */);
+    over = tell_text(core, "hosts with a new key: %zu; the old keys are no longer accepted",
+                     keys->hosts);
+    CORE_TRACE(core, FACTS(.kind = KIND_KEYS_CHANGED), "%s", over);
+    tell_rekeying(core, over, true /* the renewal is over */);
 }
 
 /* ---- a takeover from an earlier driver ------------------------------------------------------- */
@@ -262,12 +277,12 @@ void keys_look(struct core *core)
 bool keys_replay(struct core *core, const struct journal_record *record)
 {
     struct core_host *host;
-    uint32_t epoch = (uint32_t)record->value;
+    uint32_t version = (uint32_t)record->value;
 
     if (record->code < HOST_KEY_NONE || record->code > HOST_KEY_ONLY || record->value < 0 ||
         host_name_check(record->host, strlen(record->host), NULL))
         return false;
-    if (record->code == HOST_KEY_MORE && epoch <= core->roster.keys.epochs)
+    if (record->code == HOST_KEY_MORE && version <= core->roster.keys.versions)
         return true; /* the record was read before */
     host = roster_host(core, record->host);
     if (!host)
@@ -275,9 +290,9 @@ bool keys_replay(struct core *core, const struct journal_record *record)
     if (record->code == HOST_KEY_NONE) {
         host->key = (struct core_host_key){ 0 };
     } else if (record->code == HOST_KEY_MORE) {
-        host->key = (struct core_host_key){ .epoch = epoch, .old = host->key.epoch };
-        core->roster.keys.epochs = epoch;
-    } else if (epoch != host->key.epoch) {
+        host->key = (struct core_host_key){ .version = version, .old = host->key.version };
+        core->roster.keys.versions = version;
+    } else if (version != host->key.version) {
         return false;
     } else {
         host->key.old = 0;
@@ -298,12 +313,12 @@ void keys_start(struct core *core)
         struct core_host *host = core->roster.hosts.items[i];
 
         if (host->key.old) {
-            tell_key(core, host, host->key.old, true /* accepted */);
+            tell_key(core, host, host->key.old, true /* the key is accepted */);
             host->key.until_us = time_add(core->now_us, core->config.driver_grace_us);
             keys->left++;
         }
-        if (host->key.epoch) {
-            tell_key(core, host, host->key.epoch, true /* accepted */);
+        if (host->key.version) {
+            tell_key(core, host, host->key.version, true /* the key is accepted */);
             keys->met_us = met_us;
         }
     }
@@ -312,6 +327,7 @@ void keys_start(struct core *core)
     keys->changing = true;
     keys->hosts = keys->told = keys->left;
     keys->look_us = core->now_us;
-    CORE_TRACE(core, "an earlier driver began to change the keys; hosts with an old one: %zu",
+    CORE_TRACE(core, FACTS(.kind = KIND_KEYS_CHANGING),
+               "an earlier driver began to change the keys; hosts with an old key: %zu",
                keys->left);
 }

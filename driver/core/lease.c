@@ -15,7 +15,7 @@
 #include "driver/core/tell.h"
 #include "driver/core/waits.h"
 
-/* After so long without strangers at the port, the next ones are logged again. */
+/* When no stranger has come to the port for this long, the next strangers are logged again. */
 #define CROWD_OVER_US TIME_MIN
 
 /* A message of some agent has come. If all agents were silent before, that silence may be the fault
@@ -72,8 +72,9 @@ void lease_beat(struct core *core)
 void lease_on_crowd(struct core *core)
 {
     if (core->now_us - core->leases.crowded_us > CROWD_OVER_US)
-        CORE_TRACE(core, "strangers crowd the driver's port: a host whose agent cannot come in "
-                         "meanwhile is not charged for it");
+        CORE_WARN(core, FACTS(.kind = KIND_PORT_CROWDED),
+                  "strangers crowd the driver's port: a host whose agent cannot connect "
+                  "meanwhile is not charged with a failure");
     core->leases.crowded_us = core->now_us;
 }
 
@@ -109,19 +110,23 @@ static void lease_lose_host(struct core *core, struct core_host *host, const cha
     bool kept_out = host->agent == AGENT_AWAY && lease_was_crowded(core, host->heard_us);
     bool to_blame = host->listed && !host->draining && !kept_out;
     const struct ending silent = { .ended = ENDED_SILENT,
-                                   .text = gone ? "its host is gone" : "its host is silent",
+                                   .text = gone ? "the worker's host is gone"
+                                                : "the worker's host is silent",
                                    .excused = true,
                                    .of_host = to_blame };
     struct worker *worker;
 
     core->leases.alone = false;
     over_note_untold(core, host);
-    CORE_WARN(core, "%s: %s, counted as dead%s", host->name, why,
+    CORE_WARN(core, FACTS(.kind = KIND_HOST_LOST, .host = host->name, .cause = why),
+              "%s: %s, counted as dead%s", host->name, why,
               kept_out ? "; not charged, as strangers crowd the driver's port" : "");
     if (host->agent == AGENT_THERE) {
         tell_close(core, host, why);
         roster_disconnect(core, host);
     }
+    if (!host->hung_up_us)
+        host->hung_up_us = core->now_us;
     roster_move_agent(host, AGENT_NONE);
     for (size_t slot = 0; (worker = roster_next_on(host, &slot));) {
         loss_doom(core, worker, &silent);
@@ -173,10 +178,10 @@ static bool lease_is_spared(struct core *core, struct core_host *host)
     if (!round_is_trained(core, host) || waits_for_host(core, host))
         return host->spared_us && core->now_us < time_add(host->spared_us, core->config.lease_us);
     if (!host->spared_us)
-        CORE_TRACE(core,
-                   "%s: its agent has not come to this driver yet; the driver waits for it, as "
-                   "all members that are heard train",
-                   host->name);
+        CORE_WARN(core, FACTS(.kind = KIND_AGENT_AWAITED, .host = host->name),
+                  "%s: the agent of this host has not connected to this driver yet; the driver "
+                  "waits for the agent, because all members whose agents are connected train",
+                  host->name);
     host->spared_us = core->now_us;
     return true;
 }
@@ -217,33 +222,37 @@ void lease_expire(struct core *core)
         if (host->agent == AGENT_NONE)
             continue;
         if (core->now_us >= gone_us) {
-            lease_lose_host(core, host,
-                            "no longer listed, and the connection to its agent is gone");
+            lease_lose_host(
+                core, host,
+                "the host is no longer listed, and the connection to its agent is gone");
             continue;
         }
         if (lease_stays_on(core, host)) {
-            lease_lose_host(core, host, "it was told to end, and has not");
+            lease_lose_host(core, host, "the agent was told to end, but has not ended");
             continue;
         }
         core_want_timer(core, gone_us);
         if (until_us > core->now_us) {
             core_want_timer(core, until_us);
         } else if (starting) {
-            CORE_WARN(core, "%s: the agent of this host was started and has not said hello in time",
+            CORE_WARN(core, FACTS(.kind = KIND_AGENT_FAILED, .host = host->name),
+                      "%s: the agent of this host was started and has not said hello in time",
                       host->name);
             roster_move_agent(host, AGENT_NONE);
             /* A host that discovery no longer lists may be gone for good: that is no failure. */
             if (!host->listed || lease_was_crowded(core, host->started_us))
                 core_want_slots(core);
             else
-                loss_charge_host(core, host, "its agent did not say hello");
+                loss_charge_host(core, host, "the agent of this host did not say hello in time");
         } else if (lease_may_be_cut_off(core, host)) {
             if (!core->leases.alone)
-                CORE_WARN(core,
-                          "no agent is heard: this machine may be cut off, so no host is counted "
-                          "as dead for %s",
-                          time_format(host->heard_us + core->config.driver_grace_us - core->now_us,
-                                      text));
+                CORE_WARN(
+                    core,
+                    FACTS(.kind = KIND_AGENTS_SILENT,
+                          .left_us = host->heard_us + core->config.driver_grace_us - core->now_us),
+                    "no agent is heard: the driver's machine may be cut off, so no host is "
+                    "counted as dead for %s",
+                    time_brief(host->heard_us + core->config.driver_grace_us - core->now_us, text));
             core->leases.alone = true;
             /* Agents are started also on hosts that were not needed: if one of them answers, this
              * driver is not cut off. */

@@ -25,9 +25,10 @@
 void listing_discover(struct core *core)
 {
     core->listing.next_us = TIME_NEVER;
-    if (core->listing.discovering || core->job >= JOB_STOPPING)
+    if (core->listing.discovering || core->job >= JOB_STOPPING || core->config.join == JOIN_ALONE)
         return;
     core->listing.discovering = true;
+    core->listing.health.asked_us = core->now_us;
     tell_discover(core);
 }
 
@@ -35,12 +36,13 @@ void listing_discover(struct core *core)
 static void listing_discover_again(struct core *core)
 {
     core->listing.discovering = false;
+    core->listing.health.asked_us = TIME_NEVER;
     core->listing.next_us = time_add(core->now_us, core->config.discovery_us);
     core_want_timer(core, core->listing.next_us);
 }
 
 /* Fills core->listing.list with the struct core_host of each host in core->listing.hosts. False:
- * memory is out. */
+ * no memory is left. */
 static bool listing_list(struct core *core)
 {
     struct core_listing *listing = &core->listing;
@@ -90,13 +92,14 @@ static void listing_tell_news(struct core *core, const struct diff *diff)
         return;
     msg = tell_msg(core, MSG_HOSTS_UPDATED, 0, core->current.number);
     msg->u.hosts_updated = (struct msg_hosts_updated){ .added = added, .removed = removed };
-    CORE_TRACE(core, "round %" PRIu64 " is told that hosts have changed: +%" PRIu32 " -%" PRIu32,
-               core->current.number, added, removed);
+    CORE_DETAIL(core, FACTS(.kind = KIND_HOSTS_CHANGED),
+                "round %" PRIu64 " is told that hosts have changed: +%" PRIu32 " -%" PRIu32,
+                core->current.number, added, removed);
     tell_rounds(core, &core->current, NULL, msg);
 }
 
 /* Makes `hosts` the list of the job. `diff`, which the caller has initialised, gets the difference
- * to the list before. False: memory is out. */
+ * to the list before. False: no memory is left. */
 static bool listing_apply_hosts(struct core *core, const struct hosts *hosts, struct diff *diff)
 {
     char text[DIFF_TEXT_MAX];
@@ -109,9 +112,11 @@ static bool listing_apply_hosts(struct core *core, const struct hosts *hosts, st
     /* For a driver that has taken over, the whole first list is new, because its journal names
      * workers and not listed slots. So the log has only totals. */
     if (core->listing.discovered || !core->current.number)
-        CORE_TRACE(core, "hosts: %s", diff->kinds ? diff_describe(diff, text) : "none");
+        CORE_TRACE(core, FACTS(.kind = KIND_HOSTS_CHANGED), "hosts: %s",
+                   diff->kinds ? diff_describe(diff, text) : "none");
     else
-        CORE_TRACE(core, "hosts: %zu with %" PRIu64 " slots are listed", hosts->count,
+        CORE_TRACE(core, FACTS(.kind = KIND_HOSTS_CHANGED),
+                   "hosts: %zu with %" PRIu64 " slots are listed", hosts->count,
                    hosts_total_slots(hosts));
     /* A host that is no longer listed offers no slots, and it counts as a new host if it is listed
      * again. That holds also for hosts that only the journal names. docs/stories.md,
@@ -127,16 +132,19 @@ static bool listing_apply_hosts(struct core *core, const struct hosts *hosts, st
     drain_forget_oldest(core);
     listing_tell_news(core, diff);
     /* docs/stories.md, `old_hosts_first`: old hosts keep their order, and new hosts are appended.
-     */
-    if (order_update(&core->listing.hosts, hosts, &core->listing.hosts) || !listing_list(core))
+     * `newest_order_before_the_start`: before the first launch no host has a rank to keep. */
+    if ((core->launch.gate_open ? order_update(&core->listing.hosts, hosts, &core->listing.hosts)
+                                : hosts_copy(hosts, &core->listing.hosts)) ||
+        !listing_list(core))
         return false;
 
     /* docs/stories.md, `waits_for_np_slots`: no worker is launched before np slots are listed, and
      * the log says why. */
     slots = hosts_total_slots(&core->listing.hosts);
     if (core->job == JOB_GATHERING && !core->launch.gate_open && slots < core->config.np)
-        CORE_TRACE(core, "waiting for slots: %" PRIu64 " of %" PRIu32 " are listed", slots,
-                   core->config.np);
+        CORE_WARN(core, FACTS(.kind = KIND_TOO_FEW_SLOTS),
+                  "waiting for slots: %" PRIu64 " of %" PRIu32 " are listed", slots,
+                  core->config.np);
     core_want_slots(core);
     core_want_round(core);
     lease_expire(core); /* Unlisted hosts whose connection has broken may count as dead now. */
@@ -146,21 +154,42 @@ static bool listing_apply_hosts(struct core *core, const struct hosts *hosts, st
     return true;
 }
 
-/* A discovery has found `hosts`: they become the hosts of the job. A result that was not asked for
- * is ignored. */
-void listing_on_hosts(struct core *core, const struct hosts *hosts)
+void listing_set(struct core *core, const struct hosts *hosts)
 {
     struct diff diff;
 
-    if (!core->listing.discovering)
-        return;
-    listing_discover_again(core);
     diff_init(&diff);
     if (!listing_apply_hosts(core, hosts, &diff))
         core_fail(core);
     diff_release(&diff);
     core->listing.discovered = true;
-    core->listing.failure[0] = '\0';
+}
+
+/* A discovery has found `hosts`: they become the hosts of the job. A result that was not asked for
+ * is ignored. */
+void listing_on_hosts(struct core *core, const struct hosts *hosts)
+{
+    struct core_listing *listing = &core->listing;
+    struct view_discovery *health = &listing->health;
+
+    if (!core->listing.discovering)
+        return;
+    listing_discover_again(core);
+    if (listing->failing_said)
+        CORE_TRACE(core, FACTS(.kind = KIND_DISCOVERY_WORKS),
+                   "discovery works again after %" PRIu32 " failure%s in a row", health->failures,
+                   health->failures == 1 ? "" : "s");
+    listing->failing_said = false;
+    health->failures = 0;
+    health->worked_us = core->now_us;
+    if (!core->config.join) {
+        listing_set(core, hosts);
+    } else if (hosts_copy(hosts, &core->listing.joins.found)) {
+        core_fail(core);
+    } else { /* joins.c makes the list, of those hosts that have joined */
+        core->listing.joins.found_times++;
+        core_want_timer(core, core->now_us);
+    }
 }
 
 /* A discovery has failed, for the reason `why`: the hosts stay as they are. If it is the first
@@ -173,19 +202,23 @@ void listing_on_failure(struct core *core, const char *why)
     if (!listing->discovering)
         return;
     listing_discover_again(core);
+    listing->health.failures++;
+    listing->health.failed_us = core->now_us;
     /* docs/stories.md, `first_discovery_fails`, `first_discovery_is_tried_again`. */
     if (first && !core->config.discovery_retry_first) {
         over_fail(core, tell_text(core, "the first discovery has failed: %s", why));
         return;
     }
-    /* A broken script fails each time, so the same failure is logged once a minute. */
+    /* A broken script fails each time, so the same failure is logged once a minute, also of a
+     * script that works now and then. */
     if (strncmp(listing->failure, why, LIMIT_REASON_BYTES) == 0 &&
         core->now_us - listing->failure_us < SAME_FAILURE_US)
         return;
-    CORE_WARN(core, "%s: %s",
+    CORE_WARN(core, FACTS(.kind = KIND_DISCOVERY_FAILED, .cause = why), "%s: %s",
               first ? "the first discovery has failed, and is tried again"
-                    : "discovery has failed, the hosts stay as they are",
+                    : "discovery has failed, so the list of hosts does not change",
               why);
     snprintf(listing->failure, sizeof(listing->failure), "%s", why);
     listing->failure_us = core->now_us;
+    listing->failing_said = true;
 }

@@ -10,6 +10,9 @@
 /* Asks for one discovery, unless a discovery is already running. */
 void listing_discover(struct core *core);
 
+/* Makes `hosts` the hosts of the job. */
+void listing_set(struct core *core, const struct hosts *hosts);
+
 void listing_on_hosts(struct core *core, const struct hosts *hosts);
 void listing_on_failure(struct core *core, const char *why);
 

@@ -6,6 +6,9 @@
  */
 #include "driver/core/loss.h"
 
+#include "base/text.h"
+#include "driver/core/goodput.h"
+#include "driver/core/notice.h"
 #include "driver/core/over.h"
 #include "driver/core/places.h"
 #include "driver/core/progress.h"
@@ -33,7 +36,8 @@ static void loss_charge(struct core *core, const char *host, uint32_t slot, uint
     if (rc == HVD_E_NOMEM)
         core_fail(core);
     else if (rc)
-        CORE_WARN(core, "blacklist: %s: %s", host, err.text);
+        CORE_WARN(core, FACTS(.kind = KIND_FAILURE_COUNTED, .host = host, .cause = err.text),
+                  "blacklist: %s: %s", host, err.text);
     /* `none`: the failure of this worker was counted before, so there is nothing to store. */
     else if (!change.none)
         tell_blacklist(core, &change);
@@ -62,18 +66,21 @@ void loss_forget_boots(struct core *core)
 static const char *loss_reason(struct core *core, const struct worker *worker,
                                const struct ending *ending)
 {
+    char signal[TEXT_SIGNAL_MAX];
+
     if (ending->text)
         return ending->text;
     switch (ending->ended) {
     case ENDED_EXIT:
         if (ending->value == 0 && worker->joined && worker->state != WORKER_FINISHED &&
             worker->state != WORKER_LEAVING && core->job < JOB_FINISHING)
-            return worker->complaint ? worker->complaint
-                                     : "exit code 0 before its training had finished";
-        if (worker->complaint)
-            return tell_text(core, "exit code %" PRId32 ", %s", ending->value, worker->complaint);
+            return worker->failure.text ? worker->failure.text
+                                        : "exit code 0 before the worker's training had finished";
+        if (worker->failure.text)
+            return tell_text(core, "exit code %" PRId32 ", %s", ending->value,
+                             worker->failure.text);
         return tell_text(core, "exit code %" PRId32, ending->value);
-    case ENDED_SIGNAL: return tell_text(core, "killed by signal %" PRId32, ending->value);
+    case ENDED_SIGNAL: return tell_text(core, "killed by %s", text_signal(ending->value, signal));
     default: return "silent for longer than its lease";
     }
 }
@@ -128,6 +135,26 @@ static void loss_count(struct core *core, struct worker *worker, const struct en
     }
 }
 
+/* Logs the end of a worker. Its complaint about a failed training was logged when it came. */
+static void loss_trace(struct core *core, const struct worker *worker, const struct ending *ending,
+                       const char *why, bool to_blame)
+{
+    bool ordered = ending->text && core->job >= JOB_FINISHING;
+    enum trace_level level = to_blame                      ? TRACE_WARNING
+                             : is_clean(ending) || ordered ? TRACE_DETAIL
+                                                           : TRACE_INFO;
+    char name[WORKER_NAME_MAX];
+    struct facts facts;
+
+    if (worker->failure.text && ending->ended == ENDED_EXIT && !ending->text)
+        why = tell_text(core, "exit code %" PRId32, ending->value);
+    facts = (struct facts){ .kind = to_blame ? KIND_WORKER_FAILED : KIND_WORKER_ENDED,
+                            OF_WORKER(worker),
+                            .cause = why };
+    core_say(core, level, &facts, "%s: %s%s", worker_name(worker, name), why,
+             to_blame || is_clean(ending) ? "" : " (not counted as a failure of this worker)");
+}
+
 /* Judges the loss of a worker once, and carries out what follows: the round, the journal,
  * progress.c, the blacklist. The worker moves to the state `to` (DOOMED or ENDED). `to_blame`: the
  * loss is a failure of this worker and its slot. */
@@ -140,18 +167,16 @@ static void loss_handle(struct core *core, struct worker *worker, const struct e
      * FINISHED a bad end counts only for the exit text of the job. */
     bool to_blame = !ending->excused && !worker->has_to_go && was < WORKER_LEAVING &&
                     core->job < JOB_FINISHING && !is_plain_success(core, worker, ending);
+    bool ends_host;
     struct blacklist_record healthy[2];
     struct journal_record *record;
     struct worker *other;
-    char name[WORKER_NAME_MAX];
 
     ASSERT(was != WORKER_DOOMED && was != WORKER_ENDED);
-    if (to_blame)
-        CORE_WARN(core, "%s: %s", worker_name(worker, name), why);
-    else
-        CORE_TRACE(core, "%s: %s%s", worker_name(worker, name), why,
-                   is_clean(ending) ? "" : " (not counted as a failure)");
+    loss_trace(core, worker, ending, why, to_blame);
     loss_count(core, worker, ending, why, to_blame);
+    if (worker->rank != RANK_NONE && was < WORKER_LEAVING && core->job < JOB_FINISHING)
+        notice_lost(worker->host);
     roster_move(core, worker, to);
     round_lost(core, worker, was, why);
     record = tell_record(core, JOURNAL_ENDED);
@@ -170,6 +195,8 @@ static void loss_handle(struct core *core, struct worker *worker, const struct e
             progress_note_start(core, worker, (enum journal_blame)record->code, why);
     }
 
+    if (record->code)
+        goodput_note_failure(core, worker->host->name);
     /* The time for which the worker ran well lets older failures of its slot fade, however the
      * worker ended. The changed records in `healthy` need not be stored (blacklist.h). */
     if (worker->joined)
@@ -181,25 +208,29 @@ static void loss_handle(struct core *core, struct worker *worker, const struct e
     }
     /* docs/stories.md, `host_scope_ends_the_others_on_the_host`: the whole host is set aside, so
      * its other workers are ended too. */
-    to_blame = to_blame && core->config.blacklist.scope == SCOPE_HOST;
-    for (size_t slot = 0; to_blame && (other = roster_next_on(worker->host, &slot));)
+    ends_host = to_blame && core->config.blacklist.scope == SCOPE_HOST;
+    for (size_t slot = 0; ends_host && (other = roster_next_on(worker->host, &slot));)
         if (worker_is_alive(other))
-            loss_kill(core, other, "its host is set aside after a failure on it",
+            loss_kill(core, other,
+                      "the worker's host is set aside, because another worker failed there",
                       true /* not to blame */, core->config.kill_grace_us);
     over_check_job(core);
 }
 
 /* The process of the worker is gone: removes the worker from the table. A DOOMED worker was judged
  * when it was counted as dead, so only its state changes. FORGET ends the agent's repetition of
- * EXITED. */
+ * EXITED. If it was the host's last worker, the notice of the host ends. */
 void loss_ended(struct core *core, struct worker *worker, const struct ending *ending)
 {
+    struct core_host *host = worker->host;
+
     if (worker->state == WORKER_DOOMED)
         roster_move(core, worker, WORKER_ENDED);
     else
         loss_handle(core, worker, ending, WORKER_ENDED);
-    tell_forget(core, worker->host, worker->incarnation);
+    tell_forget(core, host, worker->incarnation);
     roster_remove(core, worker);
+    notice_settle(core, host);
 }
 
 void loss_doom(struct core *core, struct worker *worker, const struct ending *ending)

@@ -31,7 +31,7 @@ static const struct move worker_moves[] = {
     { WORKER_LAUNCHING, WORKER_BOOTING,   "LAUNCHED" },
     { WORKER_LAUNCHING, WORKER_READY,     "READY came before LAUNCHED" },
     { WORKER_BOOTING,   WORKER_READY,     "READY" },
-    { WORKER_READY,     WORKER_MEMBER,    "a round begins with it" },
+    { WORKER_READY,     WORKER_MEMBER,    "a round begins with this worker" },
     { WORKER_MEMBER,    WORKER_REVOKED,   "its round is revoked" },
     { WORKER_REVOKED,   WORKER_RECOVERED, "RECOVERING" },
     { WORKER_RECOVERED, WORKER_MEMBER,    "the next round begins with it" },
@@ -45,7 +45,7 @@ static const struct move worker_moves[] = {
     { WORKER_REVOKED,   WORKER_FINISHED,  "FINISHED with code 0" },
     { WORKER_RECOVERED, WORKER_FINISHED,  "FINISHED with code 0" },
     { MOVE_ANY,         WORKER_DOOMED,    "counted as dead; its process is being killed" },
-    { MOVE_ANY,         WORKER_ENDED,     "EXITED, or its agent no longer knows it" },
+    { MOVE_ANY,         WORKER_ENDED,     "EXITED, or the agent no longer knows the worker" },
 };
 
 static const struct move round_moves[] = {

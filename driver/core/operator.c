@@ -24,10 +24,10 @@ static struct core_host *operator_find_slot(struct core *core, const struct even
     if (host && (whole || event->slot < host->slot_count))
         return host;
     if (whole)
-        why = tell_text(core, "%s: no such host in this job", event->host);
+        why = tell_text(core, "%s: no such host in this job; see 'hvd-elastic hosts'", event->host);
     else
-        why = tell_text(core, "%s:%" PRIu32 ": no such %s in this job", event->host, event->slot,
-                        host ? "slot" : "host");
+        why = tell_text(core, "%s:%" PRIu32 ": no such %s in this job; see 'hvd-elastic hosts'",
+                        event->host, event->slot, host ? "slot" : "host");
     tell_reply(core, event->ask, HVD_E_NOTFOUND, why);
     return NULL;
 }
@@ -79,7 +79,8 @@ void operator_on_clear(struct core *core, const struct event *event)
     int rc = operator_clear(core, event->host, whole ? BLACKLIST_WHOLE_HOST : event->slot, &err);
 
     /* A clear of a host also clears all its slots. The host itself may have no entry: then one
-     * cleared slot is enough for success. */
+     * cleared slot is enough for success. A cleared entry stays in the list with no failures, so
+     * the indices stay valid. */
     for (size_t i = 0; whole && i < blacklist_count(&core->blacklist); i++) {
         struct blacklist_record record;
 
@@ -87,6 +88,7 @@ void operator_on_clear(struct core *core, const struct event *event)
         if (record.slot != BLACKLIST_WHOLE_HOST && !strcmp(record.host, event->host))
             rc = operator_clear(core, event->host, record.slot, &err);
     }
+    /* The wait after a failed start of this host's agent ends, too. */
     if (host)
         host->again_us = core->now_us;
     core_want_slots(core);

@@ -17,7 +17,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* When so many workers have failed and no worker has joined, the job fails; fewer failures may be
+/* How long a job that ends waits for hosts that join whose connection is lost; they dial about once
+ * a second. */
+#define JOINS_WAIT_US (5 * TIME_S)
+
+/* When this many workers have failed and no worker has joined, the job fails; fewer failures may be
  * bad luck. */
 #define FAILURES_ALONE 3
 #define FAILED_BOOTS   10 /* workers in a row that failed before READY, in the whole job */
@@ -46,12 +50,19 @@ static void over_tell_all(struct core *core)
         over_tell_stop(core, core->roster.hosts.items[i]);
     core->over.deadline_us =
         time_add(core->now_us, time_add(2 * core->config.kill_grace_us, core->config.lease_us));
+    core->over.joins_until_us = time_add(core->now_us, JOINS_WAIT_US);
     core_want_timer(core, core->over.deadline_us);
+    core_want_timer(core, core->over.joins_until_us);
 }
 
 /* Makes the verdict: the job ends with this exit code and text. */
 static void over_end(struct core *core, int code, const char *text)
 {
+    static const char *const outcomes[] = { [CORE_FINISHED] = "finished",
+                                            [CORE_FAILED] = "failed",
+                                            [CORE_STOPPED] = "stopped",
+                                            [CORE_REPLACED] = "replaced",
+                                            [CORE_TOO_FEW] = "too_few_hosts" };
     struct journal_record *record;
 
     if (core->job >= JOB_STOPPING)
@@ -60,7 +71,9 @@ static void over_end(struct core *core, int code, const char *text)
         round_abandon(core, "the job is over");
     core->over.exit_code = code;
     snprintf(core->over.exit_text, sizeof(core->over.exit_text), "%s", text);
-    CORE_TRACE(core, "the job is over: %s", text);
+    core_say(core, code == CORE_FAILED || code == CORE_TOO_FEW ? TRACE_ERROR : TRACE_DETAIL,
+             FACTS(.kind = KIND_JOB_OVER, .cause = text, .outcome = outcomes[code]),
+             "the job is over: %s", text);
     record = tell_record(core, JOURNAL_OVER);
     record->code = code;
     record->text = tell_text(core, "%s", text);
@@ -74,17 +87,13 @@ void over_fail(struct core *core, const char *why)
     over_end(core, CORE_FAILED, why);
 }
 
-void over_too_few(struct core *core, const char *why)
-{
-    over_end(core, CORE_TOO_FEW, why);
-}
-
 /* An operator or a signal (`who`) wants the end of the job. A second request, while the job is
  * stopping, ends the job without grace (event.h, EVENT_STOP). */
 void over_stop(struct core *core, const char *who)
 {
     if (core->job == JOB_STOPPING) {
-        CORE_TRACE(core, "a second stop by %s: workers are killed at once", who);
+        CORE_TRACE(core, FACTS(.kind = KIND_JOB_STOPPING, .cause = who),
+                   "a second stop by %s: workers are killed at once", who);
         core->config.kill_grace_us = 0;
         over_tell_all(core);
         return;
@@ -98,7 +107,8 @@ void over_restart(struct core *core)
     core_move_job(core, JOB_STOPPING);
 }
 
-/* Notes a silent host with workers while the job ends: whether it was told STOP is not known. */
+/* Notes a silent host with workers while the job ends: the driver does not know whether the host
+ * has got the STOP. */
 void over_note_untold(struct core *core, const struct core_host *host)
 {
     struct core_over *over = &core->over;
@@ -112,18 +122,24 @@ void over_note_untold(struct core *core, const struct core_host *host)
     over->untold++;
 }
 
-/* docs/stories.md, `ctrl_c_with_a_host_cut_off`: the last words name the hosts that were not
- * told. */
+/* docs/stories.md, `ctrl_c_with_a_host_cut_off`: the last words name the hosts that were not told.
+ * An agent that runs notices after a lease that no driver is there, and waits for the grace; one
+ * that is frozen does so when it runs again. */
 const char *over_last_words(struct core *core)
 {
     const struct core_over *over = &core->over;
+    int64_t grace_us = core->config.driver_grace_us;
+    char time[TIME_TEXT_MAX], alone[128] = "as --driver-grace is never";
 
     if (!over->untold)
         return over->exit_text;
+    if (grace_us < LIMIT_DURATION_US)
+        snprintf(alone, sizeof(alone), "and a running agent ends them by itself within %s",
+                 time_format(time_add(core->config.lease_us, grace_us), time));
     return tell_text(core,
                      "%s; hosts that could not be reached: %" PRIu32
-                     " (%s); workers there end after --driver-grace",
-                     over->exit_text, over->untold, over->untold_names);
+                     " (%s); workers there end when their agent is heard again, %s",
+                     over->exit_text, over->untold, over->untold_names, alone);
 }
 
 void over_expire(struct core *core)
@@ -155,7 +171,8 @@ void over_dismiss_all(struct core *core)
     if (core->over.dismissed)
         return;
     core->over.dismissed = true;
-    CORE_TRACE(core, "the job is done; workers that have not finished are dismissed");
+    CORE_TRACE(core, FACTS(.kind = KIND_JOB_FINISHING),
+               "the job is done; workers that have not finished are dismissed");
     for (size_t i = 0; (worker = roster_next(core, &i));)
         if (over_is_unfinished(worker))
             over_dismiss(core, worker);
@@ -273,6 +290,21 @@ static void over_check_failures(struct core *core)
     }
 }
 
+/* True: the process of a host that has joined is not connected, and is still expected: when it
+ * dials again it is told that the job is over. */
+static bool over_awaits_join(const struct core *core)
+{
+    if (!core->config.join || core->now_us >= core->over.joins_until_us)
+        return false;
+    for (size_t i = 0; i < core->roster.hosts.count; i++) {
+        const struct core_host *host = core->roster.hosts.items[i];
+
+        if (host->key.version && !host->join.connected && !host->join.told)
+            return true;
+    }
+    return false;
+}
+
 /* Called after each end of a worker or agent: ends the job if it has ended well, failed, or has
  * nothing to wait for. */
 void over_check_job(struct core *core)
@@ -315,11 +347,11 @@ void over_check_job(struct core *core)
                 tell_text(core, "; %" PRIu32 " of %" PRIu32 " workers did not reach the end",
                           over->unfinished, over->unfinished + over->finished);
         if (over->unseen)
-            unseen = tell_text(core, "; how %" PRIu32 " workers ended was not seen", over->unseen);
+            unseen = tell_text(core, "; the driver has not seen how %" PRIu32 " workers ended",
+                               over->unseen);
         if (over->late_failures)
-            over_fail(core,
-                      tell_text(core, "the training has finished, but a worker failed after it: %s",
-                                over->late_failure));
+            over_fail(core, tell_text(core, "the training has finished, but a worker failed: %s",
+                                      over->late_failure));
         else
             over_end(core, CORE_FINISHED, tell_text(core, "finished%s%s", unfinished, unseen));
         break;
@@ -329,7 +361,8 @@ void over_check_job(struct core *core)
             if (host->agent == AGENT_THERE || (host->agent == AGENT_AWAY && host->taken))
                 return;
         }
-        core_move_job(core, JOB_OVER);
+        if (!over_awaits_join(core))
+            core_move_job(core, JOB_OVER);
         break;
     default: break;
     }
@@ -395,21 +428,23 @@ static const char *over_shortage_text(struct core *core)
     const char *why;
 
     if (core->recovery.holder_missing)
-        return tell_text(core,
-                         "every holder of commit %" PRIu64 ".%" PRIu32
-                         " is gone, and none came back within --elastic-timeout: the training "
-                         "state is lost%s",
-                         COMMIT_ROUND_OF(least), COMMIT_PLACE_OF(least),
-                         core->config.checkpoint_dir ? ", and there is no checkpoint of it"
-                                                     : "; --checkpoint-dir keeps it on disk");
+        return tell_text(
+            core,
+            "every holder of commit %" PRIu64 ".%" PRIu32
+            " is gone, and no such host came back within --elastic-timeout: the "
+            "training state is lost; %s",
+            COMMIT_ROUND_OF(least), COMMIT_PLACE_OF(least),
+            core->config.checkpoint_dir
+                ? "start the job anew: no checkpoint of it exists"
+                : "start the job anew, with --checkpoint-dir to keep later commits on disk");
     if (over_is_fruitless(core))
         return tell_text(core,
                          "%" PRIu32 " rounds in a row have made no progress for longer than "
                          "--elastic-timeout%s%s; check that the workers can reach each other%s%s",
                          core->backoff.fruitless,
                          *core->backoff.waited ? ": the last waited for " : "",
-                         core->backoff.waited, *first ? " first failure: " : "", first);
-    why = core->listing.list.count ? "hvd-elastic hosts shows why hosts are not used"
+                         core->backoff.waited, *first ? "; first failure: " : "", first);
+    why = core->listing.list.count ? "'hvd-elastic hosts' shows why hosts are not used"
                                    : "no host is listed";
     if (!core->listing.discovered && *core->listing.failure)
         why = tell_text(core, "the discovery of hosts has failed: %s", core->listing.failure);
@@ -444,10 +479,12 @@ void over_judge_shortage(struct core *core)
     else if (core->job == JOB_RECOVERING && !core->roster.count[WORKER_REVOKED])
         is_short |= core->recovery.holder_missing || alive < core->config.min_np;
     if (over_is_hopeless(core)) {
-        over_fail(core, tell_text(core,
-                                  "every slot is barred until it is cleared; mend the cause, and "
-                                  "start the job again%s%s",
-                                  *first ? "; first failure: " : "", first));
+        over_fail(
+            core,
+            tell_text(core,
+                      "every slot is barred after its failures; mend the cause, then start the job "
+                      "again, or clear the slots with 'hvd-elastic blacklist clear' sooner%s%s",
+                      *first ? "; first failure: " : "", first));
         return;
     }
 
@@ -468,11 +505,15 @@ void over_judge_shortage(struct core *core)
          * recovery.c. */
         begins = shortage->since_us == TIME_NEVER;
         if (begins && over_is_fruitless(core))
-            CORE_WARN(core, "%" PRIu32 " rounds in a row made no progress; the job fails in %s",
-                      core->backoff.fruitless, time_format(shortage->left_us, text));
+            CORE_WARN(core, FACTS(.kind = KIND_NO_PROGRESS, .left_us = shortage->left_us),
+                      "%" PRIu32 " rounds in a row made no progress; the job fails in %s",
+                      core->backoff.fruitless, time_brief(shortage->left_us, text));
         else if (begins && core->job == JOB_RECOVERING && !core->recovery.holder_missing)
-            CORE_WARN(core, "waiting for workers: %zu of --min-np %" PRIu32 "; the job fails in %s",
-                      alive, core->config.min_np, time_format(shortage->left_us, text));
+            CORE_WARN(
+                core,
+                FACTS(.kind = KIND_TOO_FEW_WORKERS, .size = alive, .left_us = shortage->left_us),
+                "waiting for workers: %zu of --min-np %" PRIu32 "; the job fails in %s", alive,
+                core->config.min_np, time_brief(shortage->left_us, text));
         if (begins)
             shortage->since_us = core->now_us;
         shortage->counted_us = core->now_us;
@@ -480,6 +521,6 @@ void over_judge_shortage(struct core *core)
     } else if (core->recovery.holder_missing || over_is_fruitless(core)) {
         over_fail(core, over_shortage_text(core));
     } else {
-        over_too_few(core, over_shortage_text(core));
+        over_end(core, CORE_TOO_FEW, over_shortage_text(core));
     }
 }

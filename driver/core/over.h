@@ -8,9 +8,8 @@
 #include "driver/core/core_internal.h"
 
 /* Each of these functions ends the job: agents are told STOP, and the job is over when the agents
- * are gone. over_too_few ends the job with exit code CORE_TOO_FEW, over_stop with CORE_STOPPED. */
+ * are gone. The exit code is CORE_FAILED after over_fail, and CORE_STOPPED after over_stop. */
 void over_fail(struct core *core, const char *why);
-void over_too_few(struct core *core, const char *why);
 void over_stop(struct core *core, const char *who);
 
 /* Goes on with the end of a job that an earlier driver had begun to end, as the journal says.

@@ -12,11 +12,11 @@ void places_release(struct core *core);
 
 /* Gives a rank to a worker that is launched before any worker has joined: the rank that its slot
  * had before; if another worker has that rank, the rank of a worker that has ended or is dead; if
- * there is none, a new rank. When memory is out, the step fails. */
+ * there is none, a new rank. When no memory is left, the step fails. */
 void places_claim(struct core *core, const struct worker *worker);
 
 /* Gives the worker the rank that an earlier driver has given it. False: there can be no such rank.
- * When memory is out, the step fails. */
+ * When no memory is left, the step fails. */
 bool places_restore(struct core *core, const struct worker *worker, uint32_t rank);
 
 /* Returns the place (ranks and sizes) that LAUNCH tells a worker that has a rank. A slot that keeps

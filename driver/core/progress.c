@@ -123,7 +123,7 @@ static void progress_give_verdict(struct core *core, const char *culprit, uint32
                                   progress->failures, counted, progress_is,
                                   config->progress_restarts_job, what, progress->last));
     else if (progress->failures > 1)
-        CORE_WARN(core,
+        CORE_WARN(core, FACTS(.kind = KIND_NO_PROGRESS),
                   "the last %" PRIu32 " %s ended by failures without %s in between%s; "
                   "--progress-restarts limits that",
                   progress->failures, counted, progress_is,
@@ -155,10 +155,10 @@ bool progress_judge(struct core *core, bool forming)
     if (newest.commit == progress->commit && !progress->checksum)
         progress->checksum = newest.checksum;
     newer = newest.commit > progress->commit;
-    /* A higher number alone is no progress, because a training loop may commit before its first
-     * step: then the commit has the contents of the one before. The checksum shows that. The
-     * checksum of a commit that only agents keep is known when a worker holds it: until then the
-     * judgement is put off. */
+    /* A commit with a higher number is not always progress: a training loop may commit before its
+     * first step, and then the new commit has the same contents as the previous commit. The
+     * checksums show that. If only agents keep the newest commit, its checksum is unknown until a
+     * worker holds the commit, so the judgement waits until then. */
     if (newer && !newest.checksum && !forming)
         return true;
     if (newer && newest.checksum && newest.checksum == progress->checksum)
@@ -188,7 +188,7 @@ bool progress_judge(struct core *core, bool forming)
     }
     if (!counted)
         progress_count(core, NULL, NULL, 0); /* NULL: a whole host has failed, and no slot */
-    progress_give_verdict(core, culprit, most, false /* of a round */);
+    progress_give_verdict(core, culprit, most, false /* a member has failed, not a start */);
     return core->job == JOB_RECOVERING;
 }
 
@@ -262,7 +262,7 @@ static void progress_count_starts(struct core *core, struct core_host *host, uin
         most = progress_count(core, host, &host->slots[slot], most);
     }
     progress_give_verdict(core, tell_text(core, "%s:%" PRIu32, host->name, slot), most,
-                          true /* of a start */);
+                          true /* a start has failed */);
 }
 
 /* Called when a worker is about to be launched in this slot, and when replay.c reads that an

@@ -42,7 +42,7 @@ void progress_note_success(struct core *core);
  * failures in this slot have ended the job. */
 bool progress_on_launch(struct core *core, struct core_host *host, uint32_t slot);
 
-/* A round begins: starts that failed before it and were not counted no longer matter. */
+/* A round begins: failed starts that progress_expire has not counted by now are forgotten. */
 void progress_on_round(struct core *core);
 
 /* Counts failed starts whose hosts have lived on for a lease. */

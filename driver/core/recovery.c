@@ -30,12 +30,13 @@
  * a checkpoint. */
 #define FALLBACK_US (30 * TIME_S)
 /* After this many recoveries in a row in which members could not fetch a commit, the driver no
- * longer believes that its holders have it. This concerns commits that only agents keep, or that
- * only workers of one host hold. They are believed at least for VAIN_FETCHES_US, or for half of
+ * longer believes that the holders of this commit have it. This concerns commits that only agents
+ * keep, or that only workers of one host hold. Such holders are believed at least for
+ * FAILED_FETCHES_US, or for half of
  * --elastic-timeout if that is shorter: a network that is broken for a moment, or a crowd at the
  * port of an honest agent, must not cost the commit. */
-#define VAIN_FETCHES_MAX 3
-#define VAIN_FETCHES_US  TIME_MIN
+#define FAILED_FETCHES_MAX 3
+#define FAILED_FETCHES_US  TIME_MIN
 
 /* True: the commit of this round may not exist. Only agents, or only the workers of one host,
  * have said that they have it, and no round has trained from it. fetcher: a member on another
@@ -46,7 +47,8 @@ static bool recovery_is_doubtful(const struct core *core, const struct round *ro
     const struct core_host *host = NULL;
     const struct worker *worker;
 
-    /* Only agents say that they have it: once a member trains, it has fetched the commit. */
+    /* No member holds the commit, only agents say that they have it. A member that trains in the
+     * round has fetched the commit, so then there is no doubt. */
     if (!round->holders.count)
         return !round->entered;
     if (round->commit <= core->rounds.resume_min_commit)
@@ -81,24 +83,24 @@ static bool recovery_has_other(const struct core *core)
 
 /* Counts a recovery in which the commit of the current round could not be fetched from the
  * holders that are in doubt (or in which a connection broke before the fetch: the error code is
- * the same for both). After VAIN_FETCHES_MAX of them the driver believes the holders no longer,
+ * the same for both). After FAILED_FETCHES_MAX of them the driver no longer believes the holders,
  * if the job can go on from another commit; otherwise it must believe them. Returns true if the
  * holders are workers, all on one host, which are no longer believed. */
-static bool recovery_note_vain(struct core *core)
+static bool recovery_note_unfetched(struct core *core)
 {
     struct core_recovery *recovery = &core->recovery;
     uint64_t commit = core->current.commit;
     int64_t least_us = core->config.elastic_timeout_us / 2;
 
-    if (least_us > VAIN_FETCHES_US)
-        least_us = VAIN_FETCHES_US;
-    if (recovery->vain_commit != commit) {
-        recovery->vain_commit = commit;
-        recovery->vain_since_us = core->now_us;
-        recovery->vain = 0;
+    if (least_us > FAILED_FETCHES_US)
+        least_us = FAILED_FETCHES_US;
+    if (recovery->unfetched_commit != commit) {
+        recovery->unfetched_commit = commit;
+        recovery->unfetched_since_us = core->now_us;
+        recovery->unfetched = 0;
     }
-    if (++recovery->vain < VAIN_FETCHES_MAX || core->now_us - recovery->vain_since_us < least_us ||
-        !recovery_has_other(core))
+    if (++recovery->unfetched < FAILED_FETCHES_MAX ||
+        core->now_us - recovery->unfetched_since_us < least_us || !recovery_has_other(core))
         return false;
     /* An agent's next hello, or the next commit of its workers, is believed again. */
     for (size_t i = 0; i < core->roster.hosts.count; i++) {
@@ -110,7 +112,7 @@ static bool recovery_note_vain(struct core *core)
             host->slots[k].commit = 0;
             authority_refuse(core, host,
                              tell_text(core,
-                                       "it says that it keeps commit %" PRIu64 ".%" PRIu32
+                                       "the agent says that it keeps commit %" PRIu64 ".%" PRIu32
                                        ", which no worker could fetch",
                                        COMMIT_ROUND_OF(commit), COMMIT_PLACE_OF(commit)));
         }
@@ -118,63 +120,57 @@ static bool recovery_note_vain(struct core *core)
     return core->current.holders.count != 0;
 }
 
-/* Ends the workers that say that they hold the commit of this round, which no other host could
- * fetch from them. */
-static void recovery_end_holders(struct core *core)
-{
-    const struct round *round = &core->current;
-
-    for (size_t i = 0; i < round->holders.count; i++) {
-        struct worker *worker = roster_worker(core, round->holders.items[i]);
-
-        if (worker && worker_is_alive(worker))
-            loss_kill(core, worker,
-                      tell_text(core,
-                                "it says that it holds commit %" PRIu64 ".%" PRIu32
-                                ", which no other host could fetch",
-                                COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit)),
-                      false /* to blame */, core->config.kill_grace_us);
-    }
-}
-
 /* Revokes the running round, because a member says that its collectives failed, or that it could
  * not get the state of the round. PROTOCOL.md, REVOKE: such a worker sends RECOVERING without a
- * REVOKE. `is_current`: the member was in this round, and not still in the one before the switch.
- */
+ * REVOKE. `is_current`: the member was in the running round, not still in the round before the
+ * switch. */
 static void recovery_fail_round(struct core *core, struct worker *worker,
                                 const struct msg_recovering *said, bool is_current)
 {
     struct round *round = &core->current;
-    bool own_lack, reads, vain = false;
+    bool own_lack, reads, disbelieved = false;
     char name[WORKER_NAME_MAX];
     const char *why =
         tell_text(core, "%s: %s", worker_name(worker, name),
-                  said->text && said->text[0] ? said->text : "its collectives failed");
+                  said->text && said->text[0] ? said->text : "the worker's collectives failed");
 
     if (core->next.number)
         round_abandon(core, why);
     round->failed_with = said->code;
-    /* A checkpoint that is missing or damaged is no better the next time: the one before it is
-     * tried. One of another state fits no better the next time either: the job ends below. */
+    /* reads: the members read the commit of this round from the newest checkpoint. If that
+     * checkpoint is missing or damaged, a second attempt would fail too: so the driver tries an
+     * older checkpoint. If the checkpoint is of another state, no attempt can succeed: the job ends
+     * below. */
     reads = is_current && !round->holders.count && !round->entered &&
             round->commit == core->checkpoint.newest;
     if (reads && (said->code == HVD_E_CORRUPT || said->code == HVD_E_NOTFOUND))
         checkpoint_reject(core, why);
-    /* The agents or workers that are said to have the commit of this round may be wrong about
-     * it, or lie. */
+    /* Perhaps no agent or worker has the commit of this round, although some of them say so: they
+     * may be wrong, or lie. */
     if (said->code == HVD_E_LOST && is_current && recovery_is_doubtful(core, round, worker))
-        vain = recovery_note_vain(core);
+        disbelieved = recovery_note_unfetched(core);
     else if (is_current && round->entered && !round->holders.count)
-        core->recovery.vain_commit = 0;
+        core->recovery.unfetched_commit =
+            0; /* a member trains from the commit, so it was fetched */
     if (said->code == HVD_E_MISMATCH)
         backoff_note_mismatch(core, said->text);
-    /* HVD_E_NOMEM and HVD_E_LIMIT are about the worker itself. After a broken connection a
-     * worker cannot know which side was at fault. */
+    /* HVD_E_NOMEM and HVD_E_LIMIT are about the worker itself. Other codes do not count against it:
+     * after a broken connection a worker cannot know which side was at fault. */
     own_lack = said->code == HVD_E_NOMEM || said->code == HVD_E_LIMIT;
     worker->gave_up = own_lack ? worker->gave_up + 1 : 0;
     round_revoke(core, NULL, why);
-    if (vain)
-        recovery_end_holders(core);
+    /* No other host could fetch the commit of this round from the workers that say they hold it. */
+    for (size_t i = 0; disbelieved && i < round->holders.count; i++) {
+        struct worker *holder = roster_worker(core, round->holders.items[i]);
+
+        if (holder && worker_is_alive(holder))
+            loss_kill(core, holder,
+                      tell_text(core,
+                                "the worker says that it holds commit %" PRIu64 ".%" PRIu32
+                                ", which no other host could fetch",
+                                COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit)),
+                      false /* to blame */, core->config.kill_grace_us);
+    }
     if (reads &&
         (said->code == HVD_E_MISMATCH || said->code == HVD_E_INVAL || said->code == HVD_E_VERSION))
         over_fail(core, tell_text(core,
@@ -197,7 +193,7 @@ void recovery_on_recovering(struct core *core, struct worker *worker, const stru
 
     /* PROTOCOL.md, ROUND: a LEAVING worker is not in the next round, so it is told to leave. */
     if (worker->state == WORKER_LEAVING) {
-        tell_drain(core, worker, 0, "it was to leave, and the round is revoked");
+        tell_drain(core, worker, 0, "the worker is to leave, and its round is revoked");
         return;
     }
     /* After the first FINISHED no round is formed, so the member is told DONE. */
@@ -215,10 +211,12 @@ void recovery_on_recovering(struct core *core, struct worker *worker, const stru
     elect_note(core, worker, &said->held);
     if (worker->state == WORKER_REVOKED) {
         roster_move(core, worker, WORKER_RECOVERED);
-        CORE_TRACE(core, "%s has recovered (%zu of %zu)", worker_name(worker, name),
-                   count[WORKER_RECOVERED], count[WORKER_RECOVERED] + count[WORKER_REVOKED]);
+        CORE_DETAIL(core, FACTS(.kind = KIND_WORKER_RECOVERED, OF_WORKER(worker)),
+                    "%s has recovered (%zu of %zu)", worker_name(worker, name),
+                    count[WORKER_RECOVERED], count[WORKER_RECOVERED] + count[WORKER_REVOKED]);
     }
-    /* The worker would make the next round fail too, so it is ended. Its agent keeps its commit. */
+    /* The worker would make the next round fail too, so it is ended. Its agent keeps its commit.
+     * The failed rounds are forgiven (backoff.h): their cause is gone, so no round has to wait. */
     if (worker->gave_up >= GIVE_UPS_MAX) {
         loss_kill(core, worker,
                   tell_text(core, "%" PRIu32 " rounds in a row failed because of this worker: %s",
@@ -250,12 +248,11 @@ static bool recovery_lacks_holder(struct core *core, uint64_t commit)
                                      host->name);
     }
     if (lacks && !core->recovery.holder_missing)
-        CORE_TRACE(
-            core,
-            "commit %" PRIu64 ".%" PRIu32
-            " is held by no worker or agent that is here: waiting for a host that has it%s%s",
-            COMMIT_ROUND_OF(least), COMMIT_PLACE_OF(least), used ? ", last seen with it:" : "",
-            seen);
+        CORE_WARN(core, FACTS(.kind = KIND_COMMIT_MISSING, .commit = least),
+                  "commit %" PRIu64 ".%" PRIu32 " is held by no connected worker or agent: the "
+                  "driver waits for a host that has this commit%s%s",
+                  COMMIT_ROUND_OF(least), COMMIT_PLACE_OF(least),
+                  used ? "; hosts that were last seen with this commit:" : "", seen);
     if (lacks != core->recovery.holder_missing)
         core_want_slots(core);
     core->recovery.holder_missing = lacks;
@@ -350,6 +347,7 @@ static void recovery_form(struct core *core, enum msg_cause cause, size_t least)
     const struct worker *worker;
     struct election election;
     uint64_t commit;
+    bool waits;
 
     if (core->checkpoint.searching)
         return; /* EVENT_CHECKPOINT asks for the round again */
@@ -362,8 +360,18 @@ static void recovery_form(struct core *core, enum msg_cause cause, size_t least)
     if (core->step.failed)
         return;
     election = elect(core, next);
+    /* If a worker or an agent has a commit that counts, the round begins with that commit.
+     * Otherwise the round waits until it is known which checkpoint is the newest: then
+     * EVENT_CHECKPOINT asks for the round again. */
+    waits = core->config.checkpoint_awaited && next->members.count >= least &&
+            !recovery_newest(core, &election);
+    if (waits && !core->recovery.store_awaited_told)
+        CORE_WARN(core, FACTS(.kind = KIND_CHECKPOINT_AWAITED),
+                  "no process has a commit that counts: the next round waits for the store "
+                  "of checkpoints");
+    core->recovery.store_awaited_told = waits;
     /* join_allowed and progress_judge may end the job, so they are asked last. */
-    if (next->members.count < least || !recovery_choose(core, &election, &commit) ||
+    if (next->members.count < least || waits || !recovery_choose(core, &election, &commit) ||
         recovery_lacks_holder(core, commit) || !join_allowed(core) ||
         !progress_judge(core, true /* the next round begins now */)) {
         round_clear(next);
@@ -372,7 +380,7 @@ static void recovery_form(struct core *core, enum msg_cause cause, size_t least)
     round_name_next(core, cause);
     next->commit = commit ? commit : COMMIT_FIRST_OF(next->number);
     if (commit == core->checkpoint.newest && commit > recovery_newest(core, &election))
-        CORE_WARN(core,
+        CORE_WARN(core, FACTS(.kind = KIND_CHECKPOINT_RESTORED, .commit = commit),
                   "no process has a newer commit than checkpoint %" PRIu64 ".%" PRIu32
                   ": the training goes on from %s",
                   COMMIT_ROUND_OF(commit), COMMIT_PLACE_OF(commit), core->checkpoint.folder);

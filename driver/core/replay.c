@@ -7,7 +7,10 @@
 #include "driver/core/replay.h"
 
 #include "driver/core/finish.h"
+#include "driver/core/goodput.h"
+#include "driver/core/joins.h"
 #include "driver/core/keys.h"
+#include "driver/core/notice.h"
 #include "driver/core/over.h"
 #include "driver/core/places.h"
 #include "driver/core/progress.h"
@@ -16,6 +19,8 @@
 #include "driver/core/slots.h"
 #include "driver/core/step.h"
 #include "driver/core/tell.h"
+#include "driver/core/tokens.h"
+#include "driver/core/values.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,19 +50,19 @@ static int replay_launch(struct core *core, const struct journal_record *record,
     if (record->incarnation && record->incarnation <= known)
         return 0;
     if (record->incarnation != known + 1 || record->incarnation >= LIMIT_INCARNATIONS)
-        return replay_corrupt(err, record, "its incarnation is not the next one");
+        return replay_corrupt(err, record, "the incarnation is not the next one");
     if (record->slot >= LIMIT_SLOTS_PER_HOST ||
         host_name_check(record->host, strlen(record->host), NULL))
-        return replay_corrupt(err, record, "there can be no such host or slot");
+        return replay_corrupt(err, record, "no job can have this host or slot");
     host = roster_host(core, record->host);
     if (!host)
         return HVD_E_NOMEM;
     if (record->slot < host->slot_count && host->slots[record->slot].worker)
-        return replay_corrupt(err, record, "the slot is taken");
+        return replay_corrupt(err, record, "an earlier worker still has the slot");
     worker = roster_add(core, record->incarnation, host, record->slot, WORKER_BOOTING);
     if (worker && record->value &&
         (record->value < 0 || !places_restore(core, worker, (uint32_t)record->value - 1)))
-        return replay_corrupt(err, record, "there can be no such rank");
+        return replay_corrupt(err, record, "no worker can have this rank");
     if (worker) {
         worker->launched_us = record->wall_us; /* a time of day until replay_start */
         (void)progress_on_launch(core, host, record->slot);
@@ -73,45 +78,64 @@ static int replay_round(struct core *core, const struct journal_record *record, 
     if (!record->round || !record->members.count || record->members.count > LIMIT_WORKERS ||
         record->holders.count > record->members.count || record->cause >= CAUSE_COUNT ||
         (record->cause == CAUSE_SWITCH && !core->current.number)) /* a switch leaves a round */
-        return replay_corrupt(err, record, "there can be no such round");
+        return replay_corrupt(err, record, "no driver can begin this round");
     if (record->previous != core->current.number)
-        return replay_corrupt(err, record, "it does not follow on the round before it");
+        return replay_corrupt(err, record, "the round does not follow the round before");
     for (size_t i = 0; i < record->members.count; i++)
         if (!record->members.items[i] || record->members.items[i] > core->roster.incarnations)
-            return replay_corrupt(err, record, "one of its members was never launched");
+            return replay_corrupt(err, record, "a member of the round was never launched");
     return round_replay(core, record);
 }
 
-/* Restores the end of a worker: counts it as loss.c has counted it, as far as the record has the
- * facts. The field `code` of the record says who was to blame (enum journal_blame). `closed`: a
- * worker had finished before; a member that ended after that without having finished is
- * `unfinished`. */
+/* A worker has finished, so no further round begins. `worker` NULL: the worker has ended since
+ * then. */
+static void replay_finished(struct core *core, struct worker *worker)
+{
+    core->over.closed = true;
+    if (!worker || worker->state == WORKER_FINISHED)
+        return;
+    roster_restore(core, worker, WORKER_FINISHED);
+    over_note_finished(core);
+}
+
+/* Restores the end of a worker: counts the end as loss.c has counted it, as far as the record has
+ * the facts. The field `code` of the record says who was to blame (enum journal_blame). */
 static void replay_ended(struct core *core, const struct journal_record *record)
 {
     struct worker *worker = roster_worker(core, record->incarnation);
     struct over_ending end = {
         .ended = (enum msg_ended)record->ended,
         .clean = record->ended == ENDED_EXIT && record->value == 0,
-        .why = "it did not end well after its training had finished",
+        .why = "the worker did not end well after its training had finished",
     };
     const struct round *round = &core->current;
-    const char *why = "it failed under an earlier driver";
+    const char *why = "the worker failed under an earlier driver";
+    bool failed_start, command_done;
 
     if (!worker)
         return;
+    failed_start = !worker->joined && record->ended == ENDED_EXIT && !end.clean;
+    command_done = !worker->joined && !core->launch.anyone_joined && end.clean;
+    /* After the first FINISHED, a member that ends without its own FINISHED is `unfinished`. */
     if (core->over.closed && worker->state != WORKER_FINISHED)
         for (size_t i = 0; i < round->members.count; i++)
             end.unfinished |= round->members.items[i] == record->incarnation;
     over_note_end(core, worker, &end);
+    if (record->code)
+        goodput_note_failure(core, worker->host->name);
+    /* A failed start, or a failed plain command, counts for the slot and the job. */
     if (record->code == BLAME_START || record->code == BLAME_RUN)
         progress_note_start(core, worker, (enum journal_blame)record->code, why);
+    /* A failure of a member counts for its slot (BLAME_SLOT) or for its host. */
     else if (record->code)
         progress_note_failure(core, worker, record->code == BLAME_HOST, why);
-    if (!worker->joined && record->ended == ENDED_EXIT && !end.clean) {
+    /* A negative value is an error code of LAUNCH_FAILED: the process was never started. */
+    if (failed_start) {
         core->failures.boots++;
         core->failures.never_started += record->value < 0;
     }
-    if (!worker->joined && !core->launch.anyone_joined && end.clean) {
+    /* A plain command, which never joins, has succeeded: its slot is done. */
+    if (command_done) {
         roster_mark_done(core, worker);
         places_note_done(core, worker);
         progress_note_success(core);
@@ -119,8 +143,21 @@ static void replay_ended(struct core *core, const struct journal_record *record)
     roster_remove(core, worker);
 }
 
-/* Restores a drain. Until replay_start, the field drain_us holds the time of day of the
- * deadline. */
+/* Restores the counts of notices, or for what time was used. */
+static int replay_counts(struct core *core, const struct journal_record *record,
+                         struct hvd_err *err)
+{
+    if (record->kind == JOURNAL_NOTICE)
+        return notice_replay(core, record)
+                   ? 0
+                   : replay_corrupt(err, record, "a count of notices is not possible");
+    return goodput_replay(core, record)
+               ? 0
+               : replay_corrupt(err, record, "no job can have spent this time");
+}
+
+/* Restores a drain. Until replay_start, the field drain_us holds the time
+ * of day of the deadline. */
 static int replay_drain(struct core *core, const struct journal_record *record, struct hvd_err *err)
 {
     struct core_host *host;
@@ -128,13 +165,17 @@ static int replay_drain(struct core *core, const struct journal_record *record, 
 
     if (host_name_check(record->host, strlen(record->host), NULL) || record->wall_us < 0 ||
         (record->slot != EVENT_WHOLE_HOST && record->slot >= LIMIT_SLOTS_PER_HOST))
-        return replay_corrupt(err, record, "there can be no such host or slot");
+        return replay_corrupt(err, record, "no job can have this host or slot");
     host = roster_host(core, record->host);
     if (!host)
         return HVD_E_NOMEM;
     if (record->slot == EVENT_WHOLE_HOST) {
         host->draining = draining;
-        host->noticed = record->code != 0;
+        host->notice.given = record->code != DRAIN_BY_OPERATOR;
+        if (record->code == DRAIN_BY_MACHINE)
+            notice_open(host, TIME_NEVER); /* this driver does not know the lead time */
+        else
+            notice_drop(host);
         host->drain_us = record->wall_us;
         return 0;
     }
@@ -153,7 +194,7 @@ static int replay_base(struct core *core, const struct journal_record *record, s
 
     if (record->incarnation >= LIMIT_INCARNATIONS || record->check > UINT32_MAX ||
         record->value < 0 || (record->previous && core->current.members.count))
-        return replay_corrupt(err, record, "there can be no such numbers");
+        return replay_corrupt(err, record, "a number is not possible");
     if (record->code && !core->launch.anyone_joined) {
         slots_first_joined(core);
         core->manifest.digest = record->manifest;
@@ -161,8 +202,8 @@ static int replay_base(struct core *core, const struct journal_record *record, s
     }
     if (core->roster.incarnations < record->incarnation)
         core->roster.incarnations = record->incarnation;
-    if (core->roster.keys.epochs < (uint32_t)record->value)
-        core->roster.keys.epochs = (uint32_t)record->value;
+    if (core->roster.keys.versions < (uint32_t)record->value)
+        core->roster.keys.versions = (uint32_t)record->value;
     if (rounds->told < record->round)
         rounds->told = record->round;
     if (record->previous)
@@ -192,8 +233,7 @@ int core_replay(struct core *core, const struct journal_record *record, struct h
     case JOURNAL_READY:
         if (!core->launch.anyone_joined)
             slots_first_joined(core);
-        if (!core->manifest.known)
-            /* the first READY counts: a later manifest may have been refused */
+        if (!core->manifest.known) /* a later manifest may have been refused */
             core->manifest.digest = record->manifest;
         core->manifest.known = true;
         if (!worker)
@@ -210,31 +250,37 @@ int core_replay(struct core *core, const struct journal_record *record, struct h
             rounds->resume_min_commit < core->current.commit)
             rounds->resume_min_commit = core->current.commit;
         return 0;
-    case JOURNAL_FINISHED:
-        core->over.closed = true;
-        if (worker && worker->state != WORKER_FINISHED) {
-            roster_restore(core, worker, WORKER_FINISHED);
-            over_note_finished(core);
-        }
-        return 0;
+    case JOURNAL_FINISHED: replay_finished(core, worker); return 0;
     case JOURNAL_ENDED: replay_ended(core, record); return 0;
+    case JOURNAL_NOTICE:
+    case JOURNAL_GOODPUT: return replay_counts(core, record, err);
     case JOURNAL_DRAIN: return replay_drain(core, record, err);
     case JOURNAL_STUCK:
         rc = progress_replay(core, record);
-        return rc == HVD_E_CORRUPT ? replay_corrupt(err, record, "there can be no such failure")
-                                   : rc;
+        return rc == HVD_E_CORRUPT
+                   ? replay_corrupt(err, record,
+                                    "the count of failures, the host or the slot is not possible")
+                   : rc;
     case JOURNAL_KEY:
-        return !keys_replay(core, record) ? replay_corrupt(err, record, "there can be no such key")
-               : core->step.failed        ? HVD_E_NOMEM
-                                          : 0;
+        return !keys_replay(core, record)
+                   ? replay_corrupt(err, record,
+                                    "the host, or the version of its key, is not possible")
+               : core->step.failed ? HVD_E_NOMEM
+                                   : 0;
     case JOURNAL_BASE: return replay_base(core, record, err);
+    case JOURNAL_STORE:
+        rc = values_replay(core, record);
+        return rc == HVD_E_CORRUPT ? replay_corrupt(err, record, "no worker can store this value")
+                                   : rc;
+    case JOURNAL_TOKEN: return tokens_replay(core, record, err);
     case JOURNAL_OVER:
         core->over.exit_code = record->code;
         snprintf(core->over.exit_text, sizeof(core->over.exit_text), "%s",
                  *record->text ? record->text : "the job has ended");
         return 0;
     }
-    return replay_corrupt(err, record, "a kind that this version does not know");
+    return replay_corrupt(err, record,
+                          "this version of hvd-elastic does not know this kind of record");
 }
 
 int core_replay_blacklist(struct core *core, const struct blacklist_record *record, int64_t now_us,
@@ -305,7 +351,8 @@ static bool replay_start_members(struct core *core)
             continue;
         roster_restore(core, worker, WORKER_LEAVING);
         worker->may_block_switch = current->cause == CAUSE_SWITCH;
-        worker_limit(core, worker, core->config.stall_us, "it was to leave and did not");
+        worker_limit(core, worker, core->config.stall_us,
+                     "the worker was told to leave, but did not");
     }
     return whole;
 }
@@ -327,11 +374,13 @@ void replay_start(struct core *core)
     core->term++;
     tell_record(core, JOURNAL_TERM);
     core->launch.gate_open = core->roster.incarnations > 0;
-    CORE_TRACE(core, "job %s: term %" PRIu64 ", %zu workers known, round %" PRIu64,
-               core->config.job, core->term, core->roster.staying + core->roster.going,
-               current->number);
+    core_say(core, core->roster.incarnations ? TRACE_INFO : TRACE_DETAIL,
+             FACTS(.kind = KIND_DRIVER_STARTED, .size = core->roster.staying + core->roster.going),
+             "job %s: term %" PRIu64 ", %zu workers known, round %" PRIu64, core->config.job,
+             core->term, core->roster.staying + core->roster.going, current->number);
     core->leases.anybody_us = core->now_us;
     keys_start(core);
+    joins_start(core);
     replay_start_hosts(core);
     /* Old hosts keep their order: before the first discovery, the hosts of members are put on the
      * list in the order of ranks. */
@@ -347,7 +396,7 @@ void replay_start(struct core *core)
         worker->launched_us = core->now_us - (worker->launched_us && ran_us > 0 ? ran_us : 0);
         if (worker->state == WORKER_BOOTING)
             worker_limit(core, worker, core->config.start_timeout_us,
-                         "it did not call hvd_elastic_run within --start-timeout");
+                         "the worker did not call hvd_elastic_run within --start-timeout");
     }
     core->listing.next_us = core->now_us;
     core->leases.next_beat_us = core->now_us;

@@ -40,8 +40,8 @@ static void roster_free_host(struct core_host *host)
     mem_free(host);
 }
 
-/* Returns the host of this name; a new name gets an entry in the table. NULL: memory is out, and
- * the core has failed. */
+/* Returns the host of this name; a new name gets an entry in the table. NULL: no memory is left,
+ * and the core has failed. */
 struct core_host *roster_host(struct core *core, const char *name)
 {
     struct core_host *host = roster_find_host(core, name);
@@ -63,7 +63,7 @@ struct core_host *roster_host(struct core *core, const char *name)
 }
 
 /* Makes sure that the host has the slots 0 to `count` - 1; the number of slots never becomes
- * smaller. False: memory is out, and the core has failed. */
+ * smaller. False: no memory is left, and the core has failed. */
 bool roster_slots(struct core *core, struct core_host *host, uint32_t count)
 {
     struct core_slot *slots;
@@ -132,7 +132,7 @@ void roster_clear_done(struct core *core)
  * count. */
 bool roster_is_drained(const struct core_host *host)
 {
-    bool drained = host->draining && !host->noticed;
+    bool drained = host->draining && !host->notice.given;
 
     for (uint32_t slot = 0; slot < host->slot_count && !drained; slot++)
         drained = host->slots[slot].draining;
@@ -141,8 +141,8 @@ bool roster_is_drained(const struct core_host *host)
 
 static bool roster_is_needed(const struct core_host *host)
 {
-    return host->listed || host->taken || host->agent == AGENT_THERE || host->agent == AGENT_AWAY ||
-           roster_is_drained(host);
+    return host->listed || host->taken || host->join.here || host->agent == AGENT_THERE ||
+           host->agent == AGENT_AWAY || roster_is_drained(host);
 }
 
 /* Removes DOOMED workers of hosts that are not listed and have no agent. No agent will report the
@@ -171,7 +171,8 @@ void roster_sweep(struct core *core)
     if (kept == core->roster.hosts.count)
         return;
 
-    /* by_name refers to hosts by their index, so both tables are made again. */
+    /* by_name refers to hosts by their index, so by_name is made again together with the list of
+     * hosts. */
     names_release(&core->roster.by_name);
     names_init(&core->roster.by_name);
     kept = 0;
@@ -202,10 +203,11 @@ void roster_move_agent(struct core_host *host, enum agent_state to)
 {
     machine_check(&agent_machine, host->agent, to);
     host->agent = to;
+    host->ending = host->ending && to != AGENT_NONE; /* the next agent was not told to end */
 }
 
 /* The agent of the host now has the connection `peer`, a number that no other host has. `back_us`
- * notes that the agent was away. False: memory is out, and the core has failed. */
+ * notes that the agent was away. False: no memory is left, and the core has failed. */
 bool roster_connect(struct core *core, struct core_host *host, uint32_t peer)
 {
     size_t more = peer < core->roster.peers.count ? 0 : peer + 1 - core->roster.peers.count;
@@ -310,7 +312,7 @@ bool worker_is_alive(const struct worker *worker)
     return worker->state <= WORKER_RECOVERED;
 }
 
-/* Puts a new worker into a free slot, and counts it in the totals. NULL: memory is out, and the
+/* Puts a new worker into a free slot, and counts it in the totals. NULL: no memory is left, and the
  * core has failed. */
 struct worker *roster_add(struct core *core, uint64_t incarnation, struct core_host *host,
                           uint32_t slot, enum worker_state state)
@@ -333,16 +335,19 @@ struct worker *roster_add(struct core *core, uint64_t incarnation, struct core_h
         return NULL;
     }
     ASSERT(!host->slots[slot].worker);
-    *worker = (struct worker){ .incarnation = incarnation,
-                               .host = host,
-                               .slot = slot,
-                               .state = state,
-                               .since_us = core->now_us,
-                               .launched_us = core->now_us,
-                               .limit = { .in_us = TIME_NEVER },
-                               .rank = state == WORKER_MEMBER ? 0 : RANK_NONE,
-                               .next_rank = RANK_NONE,
-                               .has_to_go = roster_is_given_up(core, host, slot) };
+    *worker = (struct worker){
+        .incarnation = incarnation,
+        .host = host,
+        .slot = slot,
+        .state = state,
+        .since_us = core->now_us,
+        .launched_us = core->now_us,
+        .limit = {.in_us = TIME_NEVER     },
+        .pulse = { .heard_us = TIME_NEVER, .behind_us = TIME_NEVER },
+        .rank = state == WORKER_MEMBER ? 0 : RANK_NONE,
+        .next_rank = RANK_NONE,
+        .has_to_go = roster_is_given_up(core, host, slot)
+    };
     host->slots[slot].worker = worker;
     host->taken++;
     core->roster.workers.items[incarnation] = worker;
@@ -379,7 +384,7 @@ void roster_restore(struct core *core, struct worker *worker, enum worker_state 
 }
 
 /* Replaces *kept by a copy of the texts in one block of memory: the array of pointers, then the
- * texts. False: memory is out, and *kept is as before. */
+ * texts. False: no memory is left, and *kept is as before. */
 static bool roster_keep_texts(struct msg_texts *kept, const struct msg_texts *texts)
 {
     size_t bytes = texts->count * sizeof(char *);
@@ -412,7 +417,7 @@ bool roster_keep_addresses(struct worker *worker, const struct msg_texts *addres
 static void roster_free_worker(struct worker *worker)
 {
     mem_free((void *)(uintptr_t)worker->addresses.items);
-    mem_free(worker->complaint);
+    mem_free(worker->failure.text);
     mem_free(worker);
 }
 

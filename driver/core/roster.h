@@ -17,12 +17,12 @@ const char *worker_name(const struct worker *worker, char text[WORKER_NAME_MAX])
 /* Returns the host of this name; NULL: no host of this name is known. */
 struct core_host *roster_find_host(const struct core *core, const char *name);
 
-/* Returns the host of this name, and adds it to the table if it is not known. NULL: memory is out,
- * and the core has failed. */
+/* Returns the host of this name, and adds it to the table if it is not known. NULL: no memory is
+ * left, and the core has failed. */
 struct core_host *roster_host(struct core *core, const char *name);
 
-/* Makes sure that the host has the slots 0 to `count` - 1. False: memory is out, and the core has
- * failed. */
+/* Makes sure that the host has the slots 0 to `count` - 1. False: no memory is left, and the core
+ * has failed. */
 bool roster_slots(struct core *core, struct core_host *host, uint32_t count);
 
 /* These functions take over a new list of hosts. roster_relist sets the totals over listed hosts to
@@ -48,9 +48,9 @@ void roster_remove_unheard(struct core *core);
 void roster_sweep(struct core *core);
 
 /* The connections of agents. roster_peer returns the host of the connection `peer`; NULL: no agent
- * has it. roster_connect: the host's agent now has the connection `peer`; false: memory is out, and
- * the core has failed. roster_disconnect: the connection is gone. roster_move_agent: the agent gets
- * another state. */
+ * has it. roster_connect: the host's agent now has the connection `peer`; false: no memory is left,
+ * and the core has failed. roster_disconnect: the connection is gone. roster_move_agent: the agent
+ * gets another state. */
 struct core_host *roster_peer(const struct core *core, uint32_t peer);
 bool roster_connect(struct core *core, struct core_host *host, uint32_t peer);
 void roster_disconnect(struct core *core, struct core_host *host);
@@ -59,7 +59,7 @@ void roster_move_agent(struct core_host *host, enum agent_state to);
 /* Returns the worker; NULL: it has ended or never existed. */
 struct worker *roster_worker(const struct core *core, uint64_t incarnation);
 
-/* Puts a new worker into a free slot. NULL: memory is out, and the core has failed. */
+/* Puts a new worker into a free slot. NULL: no memory is left, and the core has failed. */
 struct worker *roster_add(struct core *core, uint64_t incarnation, struct core_host *host,
                           uint32_t slot, enum worker_state state);
 /* Moves the worker to another state; the table in moves.c must have the move. The worker's time
@@ -67,7 +67,7 @@ struct worker *roster_add(struct core *core, uint64_t incarnation, struct core_h
 void roster_move(struct core *core, struct worker *worker, enum worker_state to);
 
 /* Copies the addresses for the worker, and for its host, which keeps them after the worker's end.
- * False: memory is out. */
+ * False: no memory is left. */
 bool roster_keep_addresses(struct worker *worker, const struct msg_texts *addresses);
 
 /* Sets the state that the journal says, without a check of the move; only before the start. */

@@ -84,7 +84,7 @@ void round_forget_errors(struct core *core)
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
-/* Makes the list of members for a message, by rank; empty when memory is out. */
+/* Makes the list of members for a message, by rank; empty when no memory is left. */
 static struct msg_member_list msg_members(struct core *core, const struct round *round)
 {
     size_t count = round->members.count;
@@ -226,12 +226,41 @@ int round_replay(struct core *core, const struct journal_record *record)
     core->rounds.resets += record->cause != CAUSE_FIRST;
     if (core->rounds.told < record->round)
         core->rounds.told = record->round;
-    /* Only a round that began with a checkpoint has an older commit. A job that began with the
-     * checkpoint of an earlier job must not begin anew, also before it has trained. */
+    /* Only a round that began with a checkpoint resumes from a commit that is older than
+     * resume_min_commit, which is then lowered to it. The first round of a job resumes from the
+     * checkpoint of an earlier job if its commit is older than all that this round can make. Then
+     * the job may never go back behind that commit, even if no worker has trained yet. */
     round_fall_back(core, record->commit);
     if (record->cause == CAUSE_FIRST && record->commit < COMMIT_FIRST_OF(record->round))
         core->rounds.resume_min_commit = record->commit;
     return 0;
+}
+
+/* Sums up the start of a job: "4 workers on 2 hosts are ready, 1.2s after the first launch". */
+static void round_trace_first(struct core *core, const struct round *round)
+{
+    int64_t launched_us = core->now_us;
+    const struct worker *worker;
+    size_t hosts = 0, count = round->members.count;
+    char text[TIME_TEXT_MAX];
+
+    for (size_t i = 0; (worker = roster_next_member(core, round, &i));)
+        if (worker->launched_us < launched_us)
+            launched_us = worker->launched_us;
+    for (size_t i = 0; i < core->roster.hosts.count; i++) {
+        const struct core_host *host = core->roster.hosts.items[i];
+
+        for (size_t slot = 0; (worker = roster_next_on(host, &slot));)
+            if (round_has(round, worker))
+                break;
+        hosts += worker != NULL;
+    }
+    CORE_TRACE(
+        core,
+        FACTS(.kind = KIND_WORKERS_READY, .size = count, .took_us = core->now_us - launched_us),
+        "%zu worker%s on %zu host%s %s ready, %s after the first launch", count,
+        count == 1 ? "" : "s", hosts, hosts == 1 ? "" : "s", count == 1 ? "is" : "are",
+        time_brief(core->now_us - launched_us, text));
 }
 
 /* Logs "round 2 (recovery): size 3, ..." and "round 2: by rank a:1 b:0,1". A line that is too long
@@ -250,10 +279,15 @@ static void round_trace(struct core *core, const struct round *round)
         sources = elect_sources(core, round->commit);
     if (sources.count && !sources.items[0].host[0])
         from = "read from its checkpoint";
-    CORE_TRACE(core, "round %" PRIu64 " (%s): size %zu, from commit %" PRIu64 ".%" PRIu32 " %s",
-               round->number, change_cause_name(round->cause), round->members.count,
-               COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit),
-               round->holders.count ? holders : from);
+    if (round->cause == CAUSE_FIRST)
+        round_trace_first(core, round);
+    core_say(core, round->cause == CAUSE_FIRST ? TRACE_DETAIL : TRACE_INFO,
+             FACTS(.kind = KIND_ROUND_BEGUN, .round = round->number, .size = round->members.count,
+                   .commit = round->commit, .cause = change_cause_name(round->cause)),
+             "round %" PRIu64 " (%s): size %zu, from commit %" PRIu64 ".%" PRIu32 " %s",
+             round->number, change_cause_name(round->cause), round->members.count,
+             COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit),
+             round->holders.count ? holders : from);
     for (size_t i = 0; i < round->members.count && used < sizeof(text); i++) {
         const struct worker *worker = roster_worker(core, round->members.items[i]);
 
@@ -263,7 +297,9 @@ static void round_trace(struct core *core, const struct round *round)
                                  worker->host == host ? "" : ":", worker->slot);
         host = worker->host;
     }
-    CORE_TRACE(core, "round %" PRIu64 ": by rank%s", round->number, text);
+    CORE_DETAIL(
+        core, FACTS(.kind = KIND_ROUND_RANKS, .round = round->number, .size = round->members.count),
+        "round %" PRIu64 ": by rank%s", round->number, text);
 }
 
 /* core->next becomes core->current: its members get their ranks, the journal gets a record, and the
@@ -332,7 +368,8 @@ void round_tell_state_key(struct core *core, const struct round *round)
     const struct msg *msg = tell_msg(core, MSG_STATE_KEY, 0, round->number);
 
     tell_rounds(core, round, other, msg);
-    /* These agents have no member on their host, but keep the commit and serve it. */
+    /* Also tells agents that have no member on their host, but keep the commit and serve it. A host
+     * with the stamp of this message was told above. */
     for (size_t i = 0; round == &core->current && i < core->roster.hosts.count; i++) {
         struct core_host *host = core->roster.hosts.items[i];
 
@@ -393,10 +430,10 @@ static void round_forget_leavers(struct core *core)
     round_clear(&core->last);
 }
 
-/* True: members on two hosts show that the commit of this round exists: each holds the commit,
- * or trains from it. An agent may lie about its own workers, so one host is not enough, unless
- * all members are there. The holders of a switch do not count before they train, because they
- * are named before they have made the commit. */
+/* True: members on two different hosts show that the commit of this round exists. A member shows
+ * that when it holds the commit, or trains from it. An agent may lie about its own workers, so one
+ * host is not enough, unless all members are there. In a switch the holders are named before they
+ * have made the commit, so they do not count before they train. */
 static bool round_is_confirmed(const struct core *core, const struct round *round)
 {
     const struct core_host *home = NULL, *said = NULL;
@@ -426,6 +463,8 @@ static bool round_is_confirmed(const struct core *core, const struct round *roun
 void round_on_entered(struct core *core, struct worker *worker, const struct msg *msg)
 {
     struct round *round = &core->current;
+    struct facts facts;
+    const char *cost;
 
     /* PROTOCOL.md, K2 and K4: the message is of an older round, or a repetition. */
     if (msg->round != round->number || !round_has(round, worker) || worker->entered)
@@ -452,8 +491,10 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
     core_want_round(core);
     core_want_slots(core);
     cost_end(core);
-    CORE_TRACE(core, "round %" PRIu64 ": all %zu train%s", round->number, round->members.count,
-               cost_text(core));
+    facts = (struct facts){ .kind = KIND_ROUND_TRAINS, .size = round->members.count };
+    cost = cost_text(core, &facts);
+    CORE_TRACE(core, &facts, "round %" PRIu64 ": all %zu train%s", round->number,
+               round->members.count, cost);
 }
 
 /* ---- end ------------------------------------------------------------------------------------ */
@@ -466,7 +507,8 @@ void round_abandon(struct core *core, const char *why)
     struct worker *worker;
 
     ASSERT(next->number && (core->job == JOB_PREPARING || core->job == JOB_PENDING));
-    CORE_TRACE(core, "round %" PRIu64 " is abandoned: %s", next->number, why);
+    CORE_TRACE(core, FACTS(.kind = KIND_ROUND_ABANDONED, .round = next->number, .cause = why),
+               "round %" PRIu64 " is abandoned: %s", next->number, why);
     tell_rounds(core, current, next, msg_of_abandon(core, why));
     for (size_t i = 0; (worker = roster_next_member(core, next, &i));) {
         worker->next_rank = RANK_NONE;
@@ -488,12 +530,22 @@ void round_revoke(struct core *core, const struct worker *lost, const char *why)
 {
     struct round *round = &core->current;
     struct worker *worker;
+    char name[WORKER_NAME_MAX];
 
     ASSERT(round->number && core->job == JOB_RUNNING);
     round_move(round, ROUND_REVOKED);
     cost_lost(core);
     round_stop_waiting(core);
-    CORE_WARN(core, "round %" PRIu64 " is revoked: %s", round->number, why);
+    /* Why a member was lost is said in the line before. */
+    if (lost)
+        CORE_WARN(core,
+                  FACTS(.kind = KIND_ROUND_REVOKED, .round = round->number, OF_WORKER(lost),
+                        .cause = why),
+                  "round %" PRIu64 " is revoked: %s is lost", round->number,
+                  worker_name(lost, name));
+    else
+        CORE_WARN(core, FACTS(.kind = KIND_ROUND_REVOKED, .round = round->number, .cause = why),
+                  "round %" PRIu64 " is revoked: %s", round->number, why);
     /* PROTOCOL.md, REVOKE: this round and every earlier round are dead. */
     tell_rounds(core, round, &core->last, msg_of_revoke(core, lost, why));
     round_forget_leavers(core);
@@ -501,7 +553,8 @@ void round_revoke(struct core *core, const struct worker *lost, const char *why)
         if (worker->state != WORKER_MEMBER)
             continue;
         roster_move(core, worker, WORKER_REVOKED);
-        worker_limit(core, worker, core->config.stall_us, "it did not stop for the recovery");
+        worker_limit(core, worker, core->config.stall_us,
+                     "the worker did not stop for the recovery");
     }
     backoff_round_ended(core, lost != NULL);
     waits_watch(core);

@@ -18,7 +18,7 @@
 void round_release(struct round *round);
 void round_clear(struct round *round);
 
-/* Appends a member. False: memory is out, and the core has failed. */
+/* Appends a member. False: no memory is left, and the core has failed. */
 bool round_add(struct core *core, struct round *round, uint64_t incarnation);
 /* round_has: the worker is a member. round_all_entered: all members have said ENTERED. */
 bool round_has(const struct round *round, const struct worker *worker);
@@ -45,8 +45,8 @@ void round_tell_state_key_again(struct core *core, struct core_host *host);
 void round_begin(struct core *core);
 void round_tell(struct core *core);
 
-/* Restores a round that an earlier driver began; only before the start. Returns 0 or HVD_E_NOMEM.
- */
+/* Restores a round that an earlier driver began, from its journal record. Called only before the
+ * core gets EVENT_START. Returns 0 or HVD_E_NOMEM. */
 int round_replay(struct core *core, const struct journal_record *record);
 
 /* Handles ENTERED of a worker: counts the worker as training if it is a member of core->current. */

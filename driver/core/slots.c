@@ -130,8 +130,10 @@ static void slots_launch(struct core *core, struct slots_choice choice)
     if (!list)
         return;
     if (known + count >= LIMIT_INCARNATIONS) {
-        over_fail(core, "the job has launched LIMIT_INCARNATIONS workers, the most that it can; "
-                        "start the job anew");
+        over_fail(core, tell_text(core,
+                                  "the job has launched %d workers, the most that a job can "
+                                  "(LIMIT_INCARNATIONS); start the job anew",
+                                  LIMIT_INCARNATIONS));
         return;
     }
     slots_list(core, &choice, list);
@@ -158,8 +160,9 @@ static void slots_launch(struct core *core, struct slots_choice choice)
         if (!core->launch.anyone_joined)
             record->value = (int32_t)worker->host->slots[worker->slot].place.rank + 1;
         worker_limit(core, worker, core->config.start_timeout_us,
-                     "it did not call hvd_elastic_run within --start-timeout");
-        CORE_TRACE(core, "%s is launched", worker_name(worker, name));
+                     "the worker did not call hvd_elastic_run within --start-timeout");
+        CORE_DETAIL(core, FACTS(.kind = KIND_WORKER_LAUNCHED, OF_WORKER(worker)), "%s is launched",
+                    worker_name(worker, name));
         slots_tell_launch(core, worker, &list[i].place);
     }
 }
@@ -233,7 +236,7 @@ static void slots_start_agents(struct core *core)
  * are needed. A job that may grow does not wait. */
 static bool slots_waits_for_agents(const struct core *core)
 {
-    if (core->config.max_np > core->config.np)
+    if (core->config.max_np > core->config.np) /* the job may grow */
         return false;
     for (size_t i = 0; i < core->listing.list.count; i++)
         if (core->listing.list.items[i]->agent == AGENT_STARTING)
@@ -248,7 +251,7 @@ static void slots_dismiss_ready(struct core *core, struct worker *worker, const 
     round_lost(core, worker, WORKER_READY, why);
     tell_drain(core, worker, 0, why);
     roster_move(core, worker, WORKER_LEAVING);
-    worker_limit(core, worker, core->config.stall_us, "it was to leave and did not");
+    worker_limit(core, worker, core->config.stall_us, "the worker was told to leave, but did not");
 }
 
 /* Makes the slots as the hosts and settings require: workers of slots that are given up leave,
@@ -282,7 +285,8 @@ void slots_reconcile(struct core *core)
     /* No worker holds resume_min_commit or a newer commit. So slots for which an agent may keep
      * such a commit get workers, even beyond --max-np. */
     if (core->recovery.holder_missing)
-        slots_launch(core, (struct slots_choice){ 0, all, SIZE_MAX, true /* only holders */ });
+        slots_launch(core, (struct slots_choice){ 0, all, SIZE_MAX,
+                                                  true /* only slots that may keep the commit */ });
     /* docs/stories.md, `waits_for_np_slots`: the first launch waits until np workers can be
      * launched together. */
     if (!launch->gate_open && core->roster.offered_slots >= np &&
@@ -296,7 +300,7 @@ void slots_reconcile(struct core *core)
          core->job == JOB_RUNNING && i-- > 0 && core->roster.staying > core->config.max_np;) {
         worker = core->roster.workers.items[i];
         if (worker && !worker->has_to_go && worker->state == WORKER_READY)
-            slots_dismiss_ready(core, worker, "there are enough workers without it");
+            slots_dismiss_ready(core, worker, "there are enough workers without this one");
     }
     /* A host that is no longer listed and has no worker goes back to the operator, so its agent is
      * ended. Until all members train the agent stays: it may keep the last commit, or the list may

@@ -63,7 +63,7 @@ static const char *stall_seconds(int64_t us, char text[TIME_TEXT_MAX])
     return time_format(us < TIME_S ? us : us - us % TIME_S, text);
 }
 
-/* Returns the names of the guilty workers. waits_blame has found them before. */
+/* Returns the names of the guilty workers. waits_mark_missing has found them before. */
 static const char *stall_culprits(struct core *core)
 {
     struct name_list names = { .count = 0 };
@@ -71,13 +71,13 @@ static const char *stall_culprits(struct core *core)
     bool any = false;
 
     for (size_t i = 0; (worker = roster_next(core, &i));) {
-        any |= worker->blamed;
+        any |= worker->missing;
         if (waits_is_guilty(core, worker))
             name_worker(&names, worker);
     }
     if (names.count)
         return names_text(core, &names);
-    return any ? "each other" : "workers that are not known";
+    return any ? "each other" : "workers that the reports do not name";
 }
 
 /* True: a warning may be logged now, about once in each --stall-warning interval. It does not
@@ -92,7 +92,8 @@ static bool stall_may_warn(struct core *core)
     return true;
 }
 
-/* Logs which workers are waited for, if a worker waits and a warning is due. */
+/* Logs, if a warning is due, how many workers wait for others, for which, and for how long. If no
+ * worker waits for another one, logs how many have reported that they themselves do not move. */
 static void stall_warn(struct core *core)
 {
     size_t count;
@@ -101,13 +102,14 @@ static void stall_warn(struct core *core)
     char text[TIME_TEXT_MAX], name[WORKER_NAME_MAX], other[WORKER_NAME_MAX];
 
     if (!one) {
-        one = waits_longest(core, waits_is_fresh, &count);
+        one = waits_longest(core, waits_is_reported, &count);
         what = "do not move:";
     }
     if (!one || !stall_may_warn(core))
         return;
-    /* If no worker is to blame, two workers that wait for each other are named as an example. */
-    if (!waits_blame(core, 0 /* each fresh wait */, core->now_us) && one->wait.count)
+    /* waits_mark_missing returns how many of the workers that others wait for do not wait
+     * themselves. If there are none, the example is two workers that wait for each other. */
+    if (!waits_mark_missing(core, 0 /* each fresh wait */, core->now_us) && one->wait.count)
         missing = roster_worker(core, one->wait.missing[0]);
     if (missing && missing != one && waits_is_waiting(core, missing))
         example =
@@ -115,7 +117,8 @@ static void stall_warn(struct core *core)
     of = tell_text(core, "%s, for %s in %s%s", stall_culprits(core),
                    stall_seconds(one->wait.waited_us, text), one->wait.operation, example);
     snprintf(core->stalls.said, sizeof(core->stalls.said), "%s", of);
-    CORE_WARN(core, "round %" PRIu64 ": %zu of %zu %s %s", core->current.number, count,
+    CORE_WARN(core, FACTS(.kind = KIND_STALL, .size = count, .cause = of),
+              "round %" PRIu64 ": %zu of %zu %s %s", core->current.number, count,
               core->current.members.count, what, of);
 }
 
@@ -144,7 +147,7 @@ static int64_t stall_gather_us(const struct core *core)
 /* True: the worker has reported a wait that has lasted for --stall-shutdown. */
 static bool stall_is_over_long(const struct core *core, const struct worker *worker)
 {
-    return waits_is_fresh(core, worker) && worker->wait.waited_us >= core->config.stall_us;
+    return waits_is_reported(core, worker) && worker->wait.waited_us >= core->config.stall_us;
 }
 
 /* True: the worker's wait has lasted for --stall-shutdown, and the first report that said so is
@@ -182,7 +185,7 @@ static void stall_judge(struct core *core)
         return;
     took =
         tell_text(core, "%s in %s", stall_seconds(one->wait.waited_us, text), one->wait.operation);
-    guilty = waits_blame(core, core->config.stall_us, core->now_us - stall_gather_us(core));
+    guilty = waits_mark_missing(core, core->config.stall_us, core->now_us - stall_gather_us(core));
     /* `alone`: only workers of this host say that they wait, and a guilty worker is on another
      * host. The agent of `alone` may lie, so these reports are not enough to end a worker of
      * another host. A guilty worker that has itself reported for --stall-shutdown that it stands
@@ -193,11 +196,12 @@ static void stall_judge(struct core *core)
             !stall_is_over_long(core, worker))
             alone = home->name;
     if (guilty && !alone) {
-        stall_end_guilty(
-            core, waits_repeat_us(core),
-            tell_text(core, "%s for %s",
-                      one->wait.itself ? "it has not moved" : "the others have waited for it",
-                      took));
+        stall_end_guilty(core, waits_repeat_us(core),
+                         tell_text(core, "%s for %s",
+                                   one->wait.itself
+                                       ? "the worker has not moved"
+                                       : "the other members have waited for the worker",
+                                   took));
     } else if (!one->wait.at_check) {
         why = tell_text(core, "%s wait for %s, for %s",
                         alone ? tell_text(core, "workers of %s, and of no other host,", alone)
@@ -225,7 +229,8 @@ void stall_on_remark(struct core *core, const struct worker *worker, const struc
     if (msg->round != core->current.number || !strcmp(core->stalls.remark, text))
         return;
     snprintf(core->stalls.remark, sizeof(core->stalls.remark), "%s", text);
-    CORE_WARN(core, "round %" PRIu64 ": %s: %s", msg->round, worker_name(worker, name), text);
+    CORE_WARN(core, FACTS(.kind = KIND_WORKER_REMARK, OF_WORKER(worker), .cause = text),
+              "round %" PRIu64 ": %s: %s", msg->round, worker_name(worker, name), text);
 }
 
 /* Handles STALLED: the worker reports a wait, and the workers that it waits for, or itself if its
@@ -328,7 +333,10 @@ void stall_expire(struct core *core)
         if (is_absent(core, worker))
             name_worker(&names, worker);
     if (names.count && stall_may_warn(core))
-        CORE_WARN(core, "round %" PRIu64 ": after %s %zu of %zu are still to %s: %s",
+        CORE_WARN(core,
+                  FACTS(.kind = KIND_STALL, .size = names.count, .cause = what,
+                        .took_us = core->now_us - core->stalls.watch.since_us),
+                  "round %" PRIu64 ": after %s %zu of %zu workers have still to %s: %s",
                   core->current.number,
                   stall_seconds(core->now_us - core->stalls.watch.since_us, text), names.count,
                   core->current.members.count, what, names_text(core, &names));
@@ -344,13 +352,13 @@ static bool stall_end_absent(struct core *core, worker_is_fn *is_absent, worker_
     struct worker *worker;
 
     for (size_t i = 0; (worker = roster_next(core, &i));) {
-        worker->blamed = false;
+        worker->missing = false;
         any_waits |= waits_is_in_round(worker) && is_awaiting(core, worker);
     }
     for (size_t i = 0; (worker = roster_next(core, &i));) {
-        worker->blamed = is_absent(core, worker) && any_waits &&
-                         worker_is_heard(core, worker, core->config.stall_us);
-        any |= worker->blamed;
+        worker->missing = is_absent(core, worker) && any_waits &&
+                          worker_is_heard(core, worker, core->config.stall_us);
+        any |= worker->missing;
     }
     if (any)
         stall_end_guilty(core, 0, why);
@@ -359,13 +367,14 @@ static bool stall_end_absent(struct core *core, worker_is_fn *is_absent, worker_
 
 bool stall_end_unchecked(struct core *core)
 {
-    return stall_end_absent(core, has_not_checked, waits_is_at_check,
-                            "it did not come to a check in time, and the others wait there");
+    return stall_end_absent(
+        core, has_not_checked, waits_is_at_check,
+        "the worker did not come to a check in time, and the other members wait at the check");
 }
 
-/* The time in which all members have to begin to train is over. If some worker is known to wait,
- * the members that have not begun and do not wait themselves are ended. Otherwise the round is
- * revoked. */
+/* The time in which all members must begin to train (ENTERED) is over. If a worker has reported
+ * that it waits, the driver kills the members that have neither begun nor reported a wait: they
+ * keep that worker waiting. Otherwise the driver revokes the round. */
 void stall_expire_enter(struct core *core)
 {
     const struct worker *worker;
@@ -380,6 +389,7 @@ void stall_expire_enter(struct core *core)
             round_wait_enter(core);
             return;
         }
-    if (!stall_end_absent(core, has_not_begun, waits_is_fresh, "it did not begin to train in time"))
+    if (!stall_end_absent(core, has_not_begun, waits_is_reported,
+                          "the worker did not begin to train in time"))
         round_revoke(core, NULL, "not all members began to train in time");
 }

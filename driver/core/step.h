@@ -8,8 +8,8 @@
 
 #include "driver/core/core_internal.h"
 
-/* Called when memory is out: the actions of this step are dropped, and the core must not be used
- * again. */
+/* Called when no memory is left: the actions of this step are dropped, and the core must not be
+ * used again. */
 void core_fail(struct core *core);
 
 /* core_want_slots: at the end of this step slots_reconcile launches and sends away workers.

@@ -1,11 +1,13 @@
 /*
  * tell.c: how the other files of the core make actions. Only functions of this file append to the
- * list of the step, and none of them reports a failure: when memory is out, the list remembers it,
- * and core_step drops all actions of the step. The order of the calls is the order of the actions.
+ * list of the step, and none of them reports a failure: when no memory is left, the list remembers
+ * it, and core_step drops all actions of the step. The order of the calls is the order of the
+ * actions.
  */
 #include "driver/core/tell.h"
 
 #include "driver/core/roster.h"
+#include "proto/catalog.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -19,8 +21,8 @@ void *tell_alloc(struct core *core, size_t count, size_t size)
     return memory;
 }
 
-/* Returns a formatted text that lives as long as the actions of this step; "" when memory is
- * out. */
+/* Returns a formatted text that lives as long as the actions of this step; "" when no memory is
+ * left. */
 const char *tell_text(struct core *core, const char *format, ...)
 {
     const char *text;
@@ -34,7 +36,7 @@ const char *tell_text(struct core *core, const char *format, ...)
     return text ? text : "";
 }
 
-/* Appends an action to the list of the step. When memory is out, the list remembers it, and the
+/* Appends an action to the list of the step. When no memory is left, the list remembers it, and the
  * step fails. */
 static void tell_add(struct core *core, struct action action)
 {
@@ -47,7 +49,7 @@ static void tell_add(struct core *core, struct action action)
 }
 
 /* Returns a message with the core's term, which the caller fills in. `incarnation` 0: for no single
- * worker. `round` 0: about no round. When memory is out, the spare message is returned, and the
+ * worker. `round` 0: about no round. When no memory is left, the spare message is returned, and the
  * list has failed. */
 struct msg *tell_msg(struct core *core, enum msg_type type, uint64_t incarnation, uint64_t round)
 {
@@ -57,6 +59,20 @@ struct msg *tell_msg(struct core *core, enum msg_type type, uint64_t incarnation
         msg = &core->out.spare;
     *msg = (struct msg){
         .type = type, .term = core->term, .incarnation = incarnation, .round = round
+    };
+    return msg;
+}
+
+const struct msg *tell_welcome(struct core *core)
+{
+    struct msg *msg = tell_msg(core, MSG_WELCOME_AGENT, 0, 0);
+
+    msg->u.welcome_agent = (struct msg_welcome_agent){
+        .minor = PROTO_MINOR,
+        .version = HVD_VERSION_TEXT,
+        .beat_us = core->config.beat_us,
+        .lease_us = core->config.lease_us,
+        .driver_grace_us = core->config.driver_grace_us,
     };
     return msg;
 }
@@ -133,7 +149,7 @@ void tell_forget(struct core *core, struct core_host *host, uint64_t incarnation
 }
 
 /* Returns a copy of the ids that lives as long as the actions of this step; an empty list when
- * memory is out. */
+ * no memory is left. */
 struct msg_ids tell_ids(struct core *core, const uint64_t *ids, size_t count)
 {
     uint64_t *copy = tell_alloc(core, count, sizeof(*copy));
@@ -149,17 +165,45 @@ void tell_close(struct core *core, struct core_host *host, const char *text)
     tell_add(core, (struct action){ .kind = ACTION_CLOSE, .peer = host->peer, .text = text });
 }
 
-void tell_start_agent(struct core *core, const struct core_host *host)
+void tell_join_peer(struct core *core, uint32_t peer, const char *host, const struct msg *msg)
 {
-    tell_add(core, (struct action){ .kind = ACTION_START_AGENT,
-                                    .host = tell_text(core, "%s", host->name) });
+    tell_add(core, (struct action){ .kind = ACTION_SEND,
+                                    .overtakes = msg->type == MSG_BEAT,
+                                    .peer = peer,
+                                    .host = host ? tell_text(core, "%s", host) : NULL,
+                                    .msg = msg });
 }
 
-void tell_key(struct core *core, const struct core_host *host, uint32_t epoch, bool admitted)
+void tell_join_close(struct core *core, uint32_t peer, const char *text)
+{
+    tell_add(core, (struct action){ .kind = ACTION_CLOSE, .peer = peer, .text = text });
+}
+
+void tell_token(struct core *core, const char *token)
+{
+    tell_add(core, (struct action){ .kind = ACTION_TOKEN, .text = tell_text(core, "%s", token) });
+}
+
+void tell_start_agent(struct core *core, struct core_host *host)
+{
+    struct msg *msg;
+
+    if (!core->config.join) {
+        tell_add(core, (struct action){ .kind = ACTION_START_AGENT,
+                                        .host = tell_text(core, "%s", host->name) });
+    } else if (host->join.connected) {
+        msg = tell_msg(core, MSG_START, 0, 0);
+        msg->u.start.epoch = host->key.version; /* driver/io adds the settings */
+        host->join.said_us = core->now_us;
+        tell_join_peer(core, host->join.peer, host->name, msg);
+    }
+}
+
+void tell_key(struct core *core, const struct core_host *host, uint32_t version, bool admitted)
 {
     tell_add(core, (struct action){ .kind = ACTION_KEY,
                                     .host = tell_text(core, "%s", host->name),
-                                    .epoch = epoch,
+                                    .number = version,
                                     .code = admitted });
 }
 
@@ -177,7 +221,7 @@ void tell_checkpoint(struct core *core, const struct checkpoint_done *checkpoint
 {
     tell_add(core, (struct action){ .kind = ACTION_CHECKPOINT,
                                     .ask = checkpoint->number,
-                                    .epoch = checkpoint->commit,
+                                    .number = checkpoint->commit,
                                     .checkpoint = checkpoint });
 }
 
@@ -189,7 +233,7 @@ void tell_checkpoint_reject(struct core *core, const char *folder, uint64_t comm
     if (copy)
         tell_add(core, (struct action){ .kind = ACTION_CHECKPOINT_REJECT,
                                         .text = memcpy(copy, folder, bytes),
-                                        .epoch = commit });
+                                        .number = commit });
 }
 
 void tell_reply(struct core *core, uint64_t ask, int code, const char *text)
@@ -209,14 +253,15 @@ void tell_exit(struct core *core, int code, const char *text)
 }
 
 /* Appends a record for the journal, which the caller fills in. All later actions wait until it is
- * durable. Never returns NULL: when memory is out, it returns the spare record, and the list has
- * failed. */
+ * durable. Never returns NULL: when no memory is left, it returns the spare record, and the list
+ * has failed. */
 struct journal_record *tell_record(struct core *core, enum journal_kind kind)
 {
     struct journal_record *record = tell_alloc(core, 1, sizeof(*record));
 
     if (!record)
         record = &core->out.spare_record;
+    core->out.records++;
     *record = (struct journal_record){ .kind = kind, .term = core->term, .host = "", .text = "" };
     tell_add(core, (struct action){ .kind = ACTION_RECORD, .record = record });
     return record;

@@ -1,6 +1,6 @@
 /*
  * tell.h: how the other files of the core make actions. No function here reports a failure: when
- * memory is out, the list remembers it, and the step fails.
+ * no memory is left, the list remembers it, and the step fails.
  */
 #ifndef DRIVER_CORE_TELL_H
 #define DRIVER_CORE_TELL_H
@@ -14,6 +14,9 @@ const char *tell_text(struct core *core, const char *format, ...) PRINTF_LIKE(2,
 
 /* Returns a message with the core's term; the caller fills it in and sends it. Never NULL. */
 struct msg *tell_msg(struct core *core, enum msg_type type, uint64_t incarnation, uint64_t round);
+
+/* Returns the answer to the first message of an agent, or of the process of a host that joins. */
+const struct msg *tell_welcome(struct core *core);
 
 /* Sends the message to one host, if its agent is connected. */
 void tell_host(struct core *core, struct core_host *host, const struct msg *msg);
@@ -30,12 +33,18 @@ void tell_drain(struct core *core, const struct worker *worker, int64_t left_us,
                 const char *reason);
 void tell_forget(struct core *core, struct core_host *host, uint64_t incarnation);
 
-/* Returns a copy of the ids for a message; an empty list when memory is out. */
+/* Returns a copy of the ids for a message; an empty list when no memory is left. */
 struct msg_ids tell_ids(struct core *core, const uint64_t *ids, size_t count);
 
 void tell_close(struct core *core, struct core_host *host, const char *text);
-void tell_start_agent(struct core *core, const struct core_host *host);
-void tell_key(struct core *core, const struct core_host *host, uint32_t epoch, bool admitted);
+/* For the process of a host that has joined (joins.c); `host` is only for a START. */
+void tell_join_peer(struct core *core, uint32_t peer, const char *host, const struct msg *msg);
+void tell_join_close(struct core *core, uint32_t peer, const char *text);
+void tell_token(struct core *core, const char *token);
+/* If the host has joined by itself, the process on the host is told, if it is connected; otherwise
+ * its next JOIN asks again. */
+void tell_start_agent(struct core *core, struct core_host *host);
+void tell_key(struct core *core, const struct core_host *host, uint32_t version, bool admitted);
 void tell_discover(struct core *core);
 void tell_check_owner(struct core *core);
 void tell_checkpoint(struct core *core, const struct checkpoint_done *checkpoint);

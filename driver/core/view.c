@@ -4,6 +4,7 @@
  */
 #include "driver/core/view.h"
 
+#include "driver/core/pace.h"
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
 #include "driver/core/step.h"
@@ -11,13 +12,18 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <string.h>
 
 #define VIEW_MEMORY_MAX ((size_t)1 << 30)
 #define VIEW_LINE_MAX   512
 
 void core_view_init(struct core_view *view)
 {
-    *view = (struct core_view){ .waiting_for = "" };
+    *view = (struct core_view){
+        .waiting_for = "",
+        .discovery = {TIME_NEVER, TIME_NEVER, TIME_NEVER, 0, "" },
+        .checkpoint = { .folder = "",         .made_us = TIME_NEVER                },
+    };
     arena_init(&view->memory, VIEW_MEMORY_MAX);
 }
 
@@ -27,7 +33,7 @@ void core_view_release(struct core_view *view)
         arena_release(&view->memory);
 }
 
-/* Returns the formatted text; "" when memory is out, which the arena remembers. */
+/* Returns the formatted text; "" when no memory is left, which the arena remembers. */
 PRINTF_LIKE(2, 3)
 static const char *view_text(struct arena *memory, const char *format, ...)
 {
@@ -47,14 +53,15 @@ static const char *view_why_unused(const struct core *core, const struct core_ho
     char sentence[BLACKLIST_SENTENCE_MAX];
 
     if (!host->listed && core->listing.discovered)
-        return roster_is_drained(host) ? "discovery no longer names it; it is drained until undrain"
-                                       : "discovery no longer names it";
+        return roster_is_drained(host) ? "discovery no longer names the host; it stays drained "
+                                         "until 'hvd-elastic undrain'"
+                                       : "discovery no longer names the host";
     if (!host->listed)
         return "discovery has not answered yet";
     if (host->draining)
-        return "it is being drained";
+        return "the host is being drained";
     if (host->agent == AGENT_STARTING)
-        return "its agent has not said hello yet";
+        return "the agent of the host has not said hello yet";
     if (host->agent == AGENT_AWAY)
         return "the connection to its agent is gone";
     for (uint32_t slot = 0; slot < host->listed_slots; slot++) {
@@ -72,10 +79,10 @@ static const char *view_why_unused(const struct core *core, const struct core_ho
     }
     if (host->agent == AGENT_THERE && core->job == JOB_GATHERING && !core->launch.gate_open)
         return "the first round waits for more slots than there are";
-    return host->agent == AGENT_NONE ? "it is not needed" : "";
+    return host->agent == AGENT_NONE ? "the host is not needed" : "";
 }
 
-/* Copies a host with its workers. When memory is out, the arena remembers it. */
+/* Copies a host with its workers. When no memory is left, the arena remembers it. */
 static void view_host(const struct core *core, const struct core_host *host, struct arena *memory,
                       struct view_host *ret_host)
 {
@@ -93,6 +100,11 @@ static void view_host(const struct core *core, const struct core_host *host, str
             .state = worker->state,
             .entered = worker->entered,
             .since_us = worker->since_us,
+            .commit = worker->pulse.commit,
+            .commit_us = worker->pulse.commit ? worker->pulse.commit_us : TIME_NEVER,
+            .heard_us = worker->pulse.heard_us,
+            .silent = pace_is_silent(core, worker),
+            .behind = pace_is_behind(core, worker),
         };
     *ret_host = (struct view_host){
         .name = view_text(memory, "%s", host->name),
@@ -100,13 +112,16 @@ static void view_host(const struct core *core, const struct core_host *host, str
         .listed = host->listed,
         .draining = host->draining,
         .agent = host->agent,
+        .heard_us = host->agent == AGENT_THERE || (host->agent == AGENT_AWAY && host->agent_id)
+                        ? host->heard_us
+                        : TIME_NEVER,
         .why = view_why_unused(core, host, memory),
         .workers = workers,
         .worker_count = count,
     };
 }
 
-/* Copies the hosts and slots that the blacklist holds failures against. When memory is out, the
+/* Copies the hosts and slots that the blacklist holds failures against. When no memory is left, the
  * arena remembers it. */
 static void view_blacklist(const struct core *core, struct core_view *view)
 {
@@ -138,11 +153,36 @@ static void view_blacklist(const struct core *core, struct core_view *view)
     view->held_count = count;
 }
 
+/* Copies the tokens, without their keys. When no memory is left, the arena remembers it. */
+static void view_tokens(const struct core *core, struct core_view *view)
+{
+    size_t count = core->listing.joins.tokens.count;
+    struct view_token *tokens = arena_alloc_array(&view->memory, count, sizeof(*tokens));
+
+    for (size_t i = 0; tokens && i < count; i++) {
+        const struct core_token *token = &core->listing.joins.tokens.items[i];
+        int64_t left_us = token->until_wall_us - core->wall_us;
+
+        tokens[i] = (struct view_token){
+            .id = view_text(&view->memory, "%.8s", token->text),
+            .host = view_text(&view->memory, "%s", token->host ? token->host : ""),
+            .uses = token->uses,
+            .used = (uint32_t)token->used.count,
+            .left_us = token->until_wall_us == TIME_NEVER ? TIME_NEVER
+                       : left_us > 0                      ? left_us
+                                                          : 0,
+            .revoked = token->revoked,
+        };
+    }
+    view->tokens = tokens;
+    view->token_count = tokens ? count : 0;
+}
+
 /* Returns what the driver waits for, in one sentence; "": for nothing. */
 static const char *view_waiting_for(const struct core *core, struct arena *memory)
 {
     if (core->leases.alone)
-        return "any agent at all: this machine may be cut off";
+        return "a message of any agent: the driver's machine may be cut off";
     switch (core->job) {
     case JOB_RUNNING: return view_text(memory, "%s", waits_said(core));
     case JOB_GATHERING:
@@ -153,7 +193,8 @@ static const char *view_waiting_for(const struct core *core, struct arena *memor
                          core->config.np, core->roster.count[WORKER_READY],
                          core->roster.count[WORKER_LAUNCHING] + core->roster.count[WORKER_BOOTING]);
     case JOB_PREPARING:
-        return view_text(memory, "connections of round %" PRIu64 ": %zu of %zu workers have them",
+        return view_text(memory,
+                         "the connections of round %" PRIu64 ": %zu of %zu workers are connected",
                          core->next.number, core->next.prepared, core->next.members.count);
     case JOB_PENDING:
         return view_text(memory, "%zu of %zu workers to come to a check",
@@ -163,13 +204,31 @@ static const char *view_waiting_for(const struct core *core, struct arena *memor
         if (core->roster.count[WORKER_REVOKED])
             return view_text(memory, "%zu survivors to stop", core->roster.count[WORKER_REVOKED]);
         if (core->recovery.holder_missing)
-            return "a host that holds the last commit";
-        return view_text(memory, "%" PRIu32 " workers; %zu are there", core->config.min_np,
+            return "a host that keeps the last commit";
+        return view_text(memory, "%" PRIu32 " workers; %zu are ready", core->config.min_np,
                          core->roster.count[WORKER_RECOVERED] + core->roster.count[WORKER_READY]);
     case JOB_FINISHING: return "the last workers to end";
     case JOB_STOPPING: return "agents to end their workers";
     default: return "";
     }
+}
+
+/* Copies the sums of goodput.c, and the failures of hosts. */
+static void view_goodput(const struct core *core, struct core_view *view)
+{
+    const struct core_goodput *own = &core->costs.goodput;
+    struct view_failures *failures =
+        arena_alloc_array(&view->memory, GOODPUT_HOSTS + 1, sizeof(*failures));
+    struct view_goodput *all = &view->goodput;
+
+    memcpy(all->sums, own->sums, sizeof(all->sums));
+    all->failures = failures;
+    for (size_t i = 0; failures && i < own->host_count; i++)
+        failures[all->failure_count++] =
+            (struct view_failures){ view_text(&view->memory, "%s", own->hosts[i].name),
+                                    own->hosts[i].failures };
+    if (failures && own->others.failures)
+        failures[all->failure_count++] = (struct view_failures){ "", own->others.failures };
 }
 
 /* Copies the visible part of the core. The former contents of *ret_view are freed. Returns 0, or
@@ -201,18 +260,32 @@ int core_view(const struct core *core, struct core_view *ret_view)
     }
     view.hosts = hosts;
     view_blacklist(core, &view);
+    view_tokens(core, &view);
     for (size_t i = 0; i < core->costs.count; i++)
         changes[i] = core->costs.kept[i];
     view.changes = changes;
     view.change_count = core->costs.count;
+    view.notices = core->costs.notices;
+    memcpy(view.pauses, core->costs.pauses, sizeof(view.pauses));
+    for (size_t i = 0; i < core->roster.hosts.count; i++)
+        view.notices.under_way += core->roster.hosts.items[i]->notice.open;
     for (size_t i = 0; i < core->current.members.count; i++)
         members[i] = core->current.members.items[i];
+    view_goodput(core, &view);
+    view.discovery = core->listing.health;
+    view.discovery.failure = view_text(&view.memory, "%s", core->listing.failure);
+    view.checkpoint = core->costs.checkpoints;
+    view.checkpoint.commit = core->checkpoint.newest;
+    view.checkpoint.folder = view_text(&view.memory, "%s", core->checkpoint.folder);
     view.job = core->job;
     view.term = core->term;
     view.round = core->current.number;
     view.next = core->next.number;
     view.commit = core->current.commit;
     view.resume_min_commit = core->rounds.resume_min_commit;
+    view.newest = core->rounds.pace.newest;
+    view.newest_us = view.newest ? core->rounds.pace.newest_us : TIME_NEVER;
+    view.commits = pace_commits(core, &view.commits_us);
     view.members = members;
     view.member_count = core->current.members.count;
     view.resets = core->rounds.resets;
@@ -226,4 +299,24 @@ int core_view(const struct core *core, struct core_view *ret_view)
     core_view_release(ret_view);
     *ret_view = view;
     return 0;
+}
+
+bool core_missing(const struct core *core, int64_t now_us, size_t *at,
+                  struct core_missing *ret_missing)
+{
+    /* An agent notices after a lease that no driver is there, and waits for the grace. */
+    int64_t waits_us = time_add(core->config.lease_us, core->config.driver_grace_us);
+
+    while (*at < core->roster.hosts.count) {
+        const struct core_host *host = core->roster.hosts.items[(*at)++];
+        int64_t until_us = time_add(host->heard_us, waits_us);
+        bool lost = host->agent != AGENT_THERE && host->hung_up_us;
+
+        if ((!lost && host->agent != AGENT_AWAY) || !host->key.version || until_us <= now_us)
+            continue;
+        *ret_missing = (struct core_missing){ host->name, host->key.version, host->key.old,
+                                              until_us, core->term };
+        return true;
+    }
+    return false;
 }

@@ -6,6 +6,7 @@
 #define DRIVER_CORE_VIEW_H
 
 #include "base/arena.h"
+#include "driver/core/view_parts.h"
 #include "proto/msg.h"
 
 enum job_state {
@@ -54,6 +55,9 @@ struct view_worker {
     enum worker_state state;
     bool entered; /* the worker trains in the current round */
     int64_t since_us;
+    uint64_t commit;             /* its newest commit that its agent has seen; 0: none */
+    int64_t commit_us, heard_us; /* when it was first seen; when the agent last heard the worker */
+    bool silent, behind;         /* not heard, or without new commits, for too long (pace.h) */
 };
 
 struct view_host {
@@ -62,18 +66,19 @@ struct view_host {
     bool listed;   /* discovery lists the host */
     bool draining; /* the whole host is drained; if single slots are drained, `why` says so */
     enum agent_state agent;
-    const char *why; /* why slots of the host are not used; "": all usable slots are used */
+    int64_t heard_us; /* when the agent, which hears its workers, was last heard; TIME_NEVER: not */
+    const char *why;  /* why slots of the host are not used; "": all usable slots are used */
     const struct view_worker *workers;
     size_t worker_count;
 };
 
-/* A host or slot that is on the blacklist because of failures. */
-struct view_held {
-    const char *host;
-    uint32_t slot; /* UINT32_MAX: the whole host */
-    uint32_t failures;
-    int64_t left_us; /* the time until the slot may be used; 0: now; TIME_NEVER: until a clear */
-    const char *reason;
+/* A token with which hosts may join. */
+struct view_token {
+    const char *id;
+    const char *host;    /* the only host that may use it; "": any */
+    uint32_t uses, used; /* hosts that may use the token (0: any number); hosts that have */
+    int64_t left_us;     /* time until the token expires; 0: expired; TIME_NEVER: never */
+    bool revoked;
 };
 
 /* The costs of a change of membership (see cost.h). Each duration is the longest of all members. */
@@ -83,7 +88,7 @@ struct view_change {
     enum msg_cause cause;
     uint32_t from, to;  /* the numbers of members before and after; from is 0 for the first round */
     int64_t ended_us;   /* when all members trained */
-    int64_t pause_us;   /* for how long members that had trained before did not train */
+    int64_t pause_us;   /* how long members of the round before did not train, in this change */
     int64_t agree_us;   /* the time until all members were told the round */
     int64_t rebuild_us; /* the time for connections and reset callbacks */
     int64_t state_us;
@@ -95,11 +100,14 @@ const char *change_cause_name(enum msg_cause cause);
 struct core_view {
     enum job_state job;
     uint64_t term;
-    uint64_t round;             /* the number of the current round; 0: there has been no round */
-    uint64_t next;              /* the number of the round that is being prepared; 0: none */
-    uint64_t commit;            /* the commit that the current round began with */
-    uint64_t resume_min_commit; /* no new round may resume from an older commit */
-    const uint64_t *members;    /* the incarnations of the current round; the index is the rank */
+    uint64_t round;                /* the number of the current round; 0: there has been no round */
+    uint64_t next;                 /* the number of the round that is being prepared; 0: none */
+    uint64_t commit;               /* the commit that the current round began with */
+    uint64_t resume_min_commit;    /* no new round may resume from an older commit */
+    uint64_t newest;               /* the newest commit that a member was seen to have; 0: none */
+    uint64_t commits;              /* how many there were in the last commits_us; 0 us: not known */
+    int64_t newest_us, commits_us; /* newest_us: when `newest` was first seen */
+    const uint64_t *members; /* the incarnations of the current round; the index is the rank */
     size_t member_count;
     uint32_t resets;
     bool enough; /* the job has all workers that it needs */
@@ -108,9 +116,16 @@ struct core_view {
     size_t host_count;
     const struct view_held *held;
     size_t held_count;
+    const struct view_token *tokens;
+    size_t token_count;
     const struct view_change *changes; /* the newest changes; the newest of all is the last one */
     size_t change_count;
-    const char *waiting_for; /* what the driver waits for, in one sentence; "": for nothing */
+    struct view_notices notices;
+    struct view_discovery discovery;
+    struct view_goodput goodput;
+    struct view_checkpoint checkpoint;
+    struct view_histogram pauses[CAUSE_COUNT][PAUSE_PHASE_COUNT];
+    const char *waiting_for; /* what the driver waits for, as a sentence; "": nothing */
     struct arena memory;
 };
 

@@ -18,7 +18,7 @@ int64_t waits_repeat_us(const struct core *core)
     return time_add(warning_us, warning_us / 2 + LATE_US);
 }
 
-bool waits_is_fresh(const struct core *core, const struct worker *worker)
+bool waits_is_reported(const struct core *core, const struct worker *worker)
 {
     return worker->wait.waited_us &&
            time_add(worker->wait.said_us, waits_repeat_us(core)) >= core->now_us;
@@ -26,7 +26,7 @@ bool waits_is_fresh(const struct core *core, const struct worker *worker)
 
 bool waits_is_waiting(const struct core *core, const struct worker *worker)
 {
-    return waits_is_fresh(core, worker) && !worker->wait.itself;
+    return waits_is_reported(core, worker) && !worker->wait.itself;
 }
 
 bool waits_is_at_check(const struct core *core, const struct worker *worker)
@@ -63,68 +63,71 @@ void waits_watch_again(struct core *core, int64_t warn_us)
 
 /* A search for the workers that others wait for. If such a worker waits itself, the search goes on
  * to the workers that it waits for. */
-struct blame {
+struct search {
     struct core *core;
     /* marked workers whose own waits have not been followed yet */
     struct worker *unasked;
     size_t guilty; /* how many marked workers do not wait themselves */
 };
 
-/* Marks a worker as missing, if it is in the round and not marked yet. */
-static void blame_worker(struct blame *all, struct worker *worker)
+/* Marks a worker as missing (another worker waits for it), if it is in the round and not marked
+ * yet. Counts it as guilty if it does not wait itself. Puts it into `unasked`, so that the workers
+ * that it waits for are marked next. */
+static void search_mark(struct search *all, struct worker *worker)
 {
-    if (!worker || worker->blamed || !waits_is_in_round(worker))
+    if (!worker || worker->missing || !waits_is_in_round(worker))
         return;
-    worker->blamed = true;
+    worker->missing = true;
     all->guilty += !waits_is_waiting(all->core, worker);
-    worker->next_blamed = all->unasked;
+    worker->next_missing = all->unasked;
     all->unasked = worker;
 }
 
 /* Marks the workers that `waiter` waits for. */
-static void blame_missing(struct blame *all, const struct worker *waiter)
+static void search_mark_awaited(struct search *all, const struct worker *waiter)
 {
     for (size_t i = 0; i < waiter->wait.count; i++)
-        blame_worker(all, roster_worker(all->core, waiter->wait.missing[i]));
+        search_mark(all, roster_worker(all->core, waiter->wait.missing[i]));
 }
 
-/* Marks (`blamed`) the workers that others wait for, and returns how many of these do not wait
- * themselves. Three conditions say which reports of a wait are used: it is fresh; the wait had
- * lasted for waited_us or longer; and that was reported at long_by_us or before (`long_us`). */
-size_t waits_blame(struct core *core, int64_t waited_us, int64_t long_by_us)
+/* Marks (`missing`) the workers that others wait for, and returns how many of these do not wait
+ * themselves. A report of a wait is used if it fulfils three conditions: the report is fresh; the
+ * wait had lasted for waited_us or longer; and the driver has known of this long wait since
+ * long_by_us or earlier (`long_us`). */
+size_t waits_mark_missing(struct core *core, int64_t waited_us, int64_t long_by_us)
 {
-    struct blame all = { .core = core };
+    struct search all = { .core = core };
     struct worker *worker;
     bool at_check = false;
 
     for (size_t i = 0; (worker = roster_next(core, &i));)
-        worker->blamed = false;
+        worker->missing = false;
     for (size_t i = 0; (worker = roster_next(core, &i));) {
-        if (!waits_is_fresh(core, worker) || worker->wait.waited_us < waited_us ||
+        if (!waits_is_reported(core, worker) || worker->wait.waited_us < waited_us ||
             worker->wait.long_us > long_by_us)
             continue;
         at_check |= worker->wait.at_check;
-        blame_missing(&all, worker);
+        search_mark_awaited(&all, worker);
     }
     /* PROTOCOL.md, STALLED: at a check a worker cannot name the missing workers. These are the
      * members that have not said NEXT_CHECK. */
     for (size_t i = 0; at_check && (worker = roster_next_member(core, &core->current, &i));)
         if (core->job == JOB_PENDING && !worker->at_sent)
-            blame_worker(&all, worker);
-    /* A missing worker that waits itself passes the blame on to the workers that it waits for. */
+            search_mark(&all, worker);
+    /* A missing worker that waits itself is not guilty; the workers that it waits for may be. */
     while (all.unasked) {
         worker = all.unasked;
-        all.unasked = worker->next_blamed;
+        all.unasked = worker->next_missing;
         if (waits_is_waiting(core, worker))
-            blame_missing(&all, worker);
+            search_mark_awaited(&all, worker);
     }
     return all.guilty;
 }
 
-/* True: the worker is guilty: other workers wait for it (`blamed`), and it does not wait itself. */
+/* True: the worker is guilty: other workers wait for it (`missing`), but it waits for none. */
 bool waits_is_guilty(const struct core *core, const struct worker *worker)
 {
-    return worker->blamed && !waits_is_waiting(core, worker);
+    return worker->missing && !waits_is_waiting(core, worker);
 }
 
 /* Returns a host if only workers of this host say that they wait, although the round has members on
@@ -159,7 +162,7 @@ bool waits_for_host(struct core *core, const struct core_host *host)
     bool waits = false;
 
     /* 0 and the present time: each fresh report is used, however short the wait is */
-    (void)waits_blame(core, 0, core->now_us);
+    (void)waits_mark_missing(core, 0, core->now_us);
     for (size_t slot = 0; (worker = roster_next_on(host, &slot));)
         waits |= waits_is_guilty(core, worker);
     return waits;
@@ -186,5 +189,5 @@ const char *waits_said(const struct core *core)
 {
     size_t count;
 
-    return waits_longest(core, waits_is_fresh, &count) ? core->stalls.said : "";
+    return waits_longest(core, waits_is_reported, &count) ? core->stalls.said : "";
 }

@@ -14,10 +14,10 @@ typedef bool worker_is_fn(const struct core *core, const struct worker *worker);
  * --stall-warning interval, sometimes a little late. */
 int64_t waits_repeat_us(const struct core *core);
 
-/* waits_is_fresh: the worker has reported a wait, and the report still counts. waits_is_waiting:
+/* waits_is_reported: the worker has reported a wait, and the report still counts. waits_is_waiting:
  * moreover the worker waits for another worker, not for its own training loop. waits_is_at_check:
  * moreover the worker waits at a check. */
-bool waits_is_fresh(const struct core *core, const struct worker *worker);
+bool waits_is_reported(const struct core *core, const struct worker *worker);
 bool waits_is_waiting(const struct core *core, const struct worker *worker);
 bool waits_is_at_check(const struct core *core, const struct worker *worker);
 
@@ -33,11 +33,11 @@ void waits_moved(struct worker *worker);
 void waits_watch(struct core *core);
 void waits_watch_again(struct core *core, int64_t warn_us);
 
-/* waits_blame sets `blamed` of the missing workers: workers for which another worker has waited for
- * at least waited_us, if the `long_us` of this wait is at most long_by_us, and workers for which a
+/* waits_mark_missing sets `missing` of the workers for which another worker has waited for at least
+ * waited_us, if the `long_us` of this wait is at most long_by_us, and workers for which a
  * missing worker waits in turn. It returns how many of them do not wait themselves: these are
  * guilty. waits_is_guilty, called after it: the worker is guilty. */
-size_t waits_blame(struct core *core, int64_t waited_us, int64_t long_by_us);
+size_t waits_mark_missing(struct core *core, int64_t waited_us, int64_t long_by_us);
 bool waits_is_guilty(const struct core *core, const struct worker *worker);
 
 /* Returns a host if only workers of this host say that they wait, although the round has members on

@@ -7,15 +7,18 @@
 #include "driver/front/front.h"
 
 #include "base/log.h"
+#include "base/text.h"
 #include "driver/front/front_link.h"
 #include "driver/front/restarts.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "os/service.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -75,9 +78,11 @@ static int front_block_signals(struct front *front)
     return front->signals < 0 ? -1 : 0;
 }
 
-/* The child of a fork: nothing of the parent is left in it but the link to the parent. */
+/* The child of a fork: nothing of the parent is left in it but the link to the parent. The service
+ * manager hears of the job from the parent alone. */
 static void front_become_child(struct front *front, int other_end)
 {
+    unsetenv(SERVICE_SOCKET);
     close(other_end);
     close(front->signals);
     front->signals = -1;
@@ -129,6 +134,15 @@ static void front_await(const struct front *front, int link, int64_t until_us)
     (void)poll(fds, ARRAY_SIZE(fds), left_us > 0 ? (int)(left_us / TIME_MS) + 1 : 0);
 }
 
+/* Tells systemd, if it has started this process, that the job runs or ends, and how it does. */
+static void front_tell_service(const struct front *front, const char *news, const char *text)
+{
+    char state[LIMIT_JOB_NAME_BYTES + FORMER_MAX + 64];
+
+    snprintf(state, sizeof(state), "%sSTATUS=job %s: %s", news, front->job, text);
+    service_tell(state);
+}
+
 /* Reads what the driver has said, and tells it to the process on the terminal too. The end of the
  * link is no event: the end of the driver is one. */
 static void front_hear_driver(struct front *front)
@@ -144,6 +158,7 @@ static void front_hear_driver(struct front *front)
             memcpy(front->job, msg.job, sizeof(front->job));
         } else if (msg.kind == FRONT_RUNS) {
             front->begun = front->runs = true;
+            front_tell_service(front, "READY=1\n", "a driver runs");
             if (front->above >= 0)
                 file_leave_streams();
         }
@@ -263,28 +278,6 @@ static bool front_start(struct front *front, struct front_order *ret_order)
     return false;
 }
 
-/* Passes a signal on. A driver that has not taken the folder has no handlers yet, and is ended by
- * the signal itself, as a program without a parent would be. */
-static void front_pass_on(struct front *front, int number)
-{
-    struct front_msg msg = { .kind = FRONT_STOP, .signal = number };
-
-    if (number == SIGUSR1)
-        msg.kind = FRONT_LOOK;
-    if (number == SIGHUP) {
-        msg.kind = FRONT_HANGUP;
-        file_leave_terminal();
-    }
-    if (msg.kind == FRONT_STOP) {
-        msg.count = ++front->stops;
-        front->stop_signal = number;
-        front->start_at_us = clock_now_us(); /* no wait: the next driver ends the job */
-        if (front->driver && !*front->job)
-            (void)kill(front->driver, number);
-    }
-    front_link_send(front->link, &msg);
-}
-
 /* Says that this process starts no further driver, and what is to be done. Returns the exit code.
  */
 static int front_give_up(const struct front *front, int code)
@@ -312,7 +305,7 @@ static bool front_after(struct front *front, int how, int *ret_status)
     const pid_t driver = front->driver;
     int64_t now_us = clock_now_us();
     int code = front_code(how);
-    char wait[TIME_TEXT_MAX];
+    char wait[TIME_TEXT_MAX], signal[TEXT_SIGNAL_MAX];
     bool wanted;
 
     *ret_status = code;
@@ -321,8 +314,8 @@ static bool front_after(struct front *front, int how, int *ret_status)
         close(front->link);
     front->link = -1;
     if (number)
-        snprintf(front->former, FORMER_MAX, "the driver (pid %d) died of signal %d (%s)",
-                 (int)driver, number, strsignal(number));
+        snprintf(front->former, FORMER_MAX, "the driver (pid %d) died of %s", (int)driver,
+                 text_signal(number, signal));
     else
         snprintf(front->former, FORMER_MAX, "the driver (pid %d) ended with code %d", (int)driver,
                  code);
@@ -340,6 +333,7 @@ static bool front_after(struct front *front, int how, int *ret_status)
         return true;
     if (front->runs)
         front->alone_us = now_us;
+    front_tell_service(front, "", front->former);
     front->start_at_us = restarts_next(&front->restarts, front->runs, now_us);
     if (front->start_at_us == now_us)
         return false;
@@ -356,6 +350,7 @@ static bool front_after(struct front *front, int how, int *ret_status)
 static int front_drive(struct front *front)
 {
     struct front_order order;
+    struct front_msg msg;
     int status = CODE_BROKEN;
     int how, number;
     bool ended;
@@ -368,10 +363,28 @@ static int front_drive(struct front *front)
         ended = false;
         while ((number = front_next_signal(front))) {
             front_hear_driver(front);
-            if (number == SIGCHLD)
+            if (number == SIGCHLD) {
                 ended = front_reap(front->driver, &how) || ended;
-            else
-                front_pass_on(front, number);
+                continue;
+            }
+            msg = (struct front_msg){ .kind = FRONT_STOP, .signal = number };
+            if (number == SIGUSR1)
+                msg.kind = FRONT_LOOK;
+            if (number == SIGHUP) {
+                msg.kind = FRONT_HANGUP;
+                file_leave_terminal();
+            }
+            if (msg.kind == FRONT_STOP) {
+                msg.count = ++front->stops;
+                front->stop_signal = number;
+                front->start_at_us = clock_now_us(); /* no wait: the next driver ends the job */
+                front_tell_service(front, "STOPPING=1\n", "a signal ends the job");
+                /* A driver that has not taken the folder has no handlers yet: the signal ends it,
+                 * as it would end a program without a parent. */
+                if (front->driver && !*front->job)
+                    (void)kill(front->driver, number);
+            }
+            front_link_send(front->link, &msg);
         }
         front_hear_driver(front);
         if (ended && front_after(front, how, &status))

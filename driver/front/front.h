@@ -19,7 +19,7 @@ struct front_config {
 struct front_order {
     int link;           /* to the parent, see front_link.h; -1: there is no parent */
     const char *job;    /* take over this job; NULL: this is the first driver */
-    const char *former; /* how the driver before has ended; NULL: this is the first driver */
+    const char *former; /* how the previous driver has ended; NULL: this is the first driver */
     int signal;         /* the last signal with which the user has ended the job; 0: none */
     bool restarts;      /* the parent starts the next driver, should this one die */
     bool detach;        /* leave the terminal before FRONT_RUNS is sent */

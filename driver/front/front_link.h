@@ -11,7 +11,7 @@
 
 enum front_kind {
     /* from the driver */
-    FRONT_TAKEN = 1, /* it has taken the folder of the job */
+    FRONT_TAKEN = 1, /* the driver has taken the folder of the job */
     FRONT_RUNS,      /* agents may connect, so the job is begun */
     /* from the parent */
     FRONT_STOP,   /* the user ends the job: `signal`, and `count` signals so far */

@@ -115,7 +115,7 @@ static int convert(const struct variable *variable, const char *text, char conve
         if (span_is(span, "DYNAMIC"))
             *ret_value = NULL;
         break;
-    default: break; /* UNIT_SAME; horovod_variables skips variables of UNIT_WORKER */
+    default: break; /* UNIT_SAME: any text is right; UNIT_WORKER never comes here */
     }
     return rc;
 }

@@ -28,7 +28,7 @@ static const struct yaml_key {
     const char *section; /* "": a key outside the sections */
     const char *name;
     enum yaml_kind kind;
-    const char *option; /* the key sets it; if it is a refused option, the key has no effect */
+    const char *option; /* the option that the key sets; a refused option has no effect */
 } keys[] = {
     { "", "controller", YAML_CONTROLLER, NULL },
     { "params", "fusion_threshold_mb", YAML_SAME, "fusion-threshold-mb" },

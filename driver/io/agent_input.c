@@ -9,6 +9,7 @@
 #include "wire/tls.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* Appends a setting with its value in quotes, in the form that opt_config reads. */
 static int agent_input_text(struct buf *out, const char *name, const char *value)
@@ -49,7 +50,8 @@ int agent_input_write(const struct agent_input *input, struct buf *out)
 
     rc = rc ? rc : agent_input_text(out, "host", input->host);
     rc = rc ? rc : agent_input_text(out, "job-id", input->job_id);
-    rc = rc ? rc : agent_input_text(out, "drivers", input->driver);
+    if (input->driver)
+        rc = rc ? rc : agent_input_text(out, "drivers", input->driver);
     rc = rc ? rc : buf_append_text(out, "key = ");
     for (size_t i = 0; i < TLS_KEY_BYTES && !rc; i++)
         rc = buf_printf(out, "%02x", input->key[i]);
@@ -62,6 +64,11 @@ int agent_input_write(const struct agent_input *input, struct buf *out)
     rc = rc ? rc : agent_input_time(out, "kill-grace", core->kill_grace_us);
     rc = rc ? rc : agent_input_time(out, "stall-warning", input->stall_warning_us);
     rc = rc ? rc : agent_input_time(out, "stall-shutdown", input->stall_shutdown_us);
+    if (input->preemption)
+        rc = rc ? rc : agent_input_text(out, "preemption", input->preemption);
+    for (char *const *entry = input->storage_env; entry && *entry && !rc; entry++)
+        if (!strncmp(*entry, "AWS_", strlen("AWS_")) && strchr(*entry, '='))
+            rc = agent_input_text(out, "storage-env", *entry);
     if (input->log_file)
         rc = rc ? rc : agent_input_text(out, "log-file", input->log_file);
     if (input->log_level)

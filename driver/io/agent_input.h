@@ -14,11 +14,15 @@ struct agent_input {
     const uint8_t *key; /* the key of this host in this `epoch`, TLS_KEY_BYTES bytes */
     uint64_t epoch;
     const char *host;
-    const char *driver; /* the address that the agent dials */
+    const char *driver; /* the address that the agent dials; NULL: the reader adds it */
     int64_t stall_warning_us;
     int64_t stall_shutdown_us;
-    const char *log_file; /* NULL: the agent chooses a file on its machine */
+    const char *preemption; /* NULL: the agent uses its default */
+    const char *log_file;   /* NULL: the agent chooses a file on its machine */
     const char *log_level;
+    /* The environment whose AWS_* variables the agent gets for its checkpoints; NULL: the
+     * checkpoints are not in S3 */
+    char *const *storage_env;
 };
 
 /* Appends the lines to out. Returns 0, HVD_E_NOMEM or HVD_E_LIMIT. */

@@ -44,9 +44,9 @@ int alarms_create(struct event_base *base, const int *signals, int fd, const str
     bool made;
 
     if (!alarms)
-        return err_set(
-            err, HVD_E_NOMEM,
-            "no memory for the alarms of the driver's event loop; free memory on this host");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the timer and signals of the driver's event loop; free "
+                       "memory on this host");
     alarms->ops = ops;
     alarms->arg = arg;
     alarms->timer = event_new(base, -1 /* a timer */, 0, alarms_on_event, alarms);
@@ -58,9 +58,9 @@ int alarms_create(struct event_base *base, const int *signals, int fd, const str
     }
     if (!made) {
         alarms_free(alarms);
-        return err_set(
-            err, HVD_E_NOMEM,
-            "no memory for the alarms of the driver's event loop; free memory on this host");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the timer and signals of the driver's event loop; free "
+                       "memory on this host");
     }
     *ret_alarms = alarms;
     return 0;

@@ -40,7 +40,7 @@ static void checkpoints_look(evutil_socket_t fd, short what, void *arg)
                                .text = result.code ? result.text : result.path,
                                .commit = result.code ? 0 : result.commit };
 
-        if (result.event == CATALOG_NOTE)
+        if (result.event == CATALOG_NOTE || result.event == CATALOG_AWAY)
             checkpoints->ops->note(checkpoints->arg, result.code, result.text);
         else
             checkpoints->ops->happened(checkpoints->arg, &event);

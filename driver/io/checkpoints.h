@@ -19,7 +19,8 @@ struct checkpoints_ops {
     void (*note)(void *arg, int code, const char *text);
 };
 
-/* `catalog` is borrowed, and has said CATALOG_READY; NULL: the job has no directory for
+/* `catalog` is borrowed. It has said CATALOG_READY; otherwise core_config.checkpoint_awaited is
+ * set, and CATALOG_READY leads to an EVENT_CHECKPOINT too. NULL: the job has no directory for
  * checkpoints. HVD_E_NOMEM. */
 int checkpoints_create(struct event_base *base, struct catalog *catalog, const char *job,
                        const struct checkpoints_ops *ops, void *arg,

@@ -1,13 +1,15 @@
 /*
  * host_keys.c: derives the keys of hosts and rounds, and tells TLS which of them to accept. loop.c
  * calls it for the core's actions, starter.c for the key that a new agent gets. Invariant: TLS
- * accepts the keys of exactly the hosts and epochs in the table.
+ * accepts the keys of exactly the hosts and versions in the table.
  */
 #include "driver/io/host_keys.h"
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "driver/core/event.h"
 #include "seal/seal.h"
+#include "wire/token.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,43 +18,43 @@
 
 struct host_key {
     char *host;
-    uint64_t epoch;
+    uint64_t version;
 };
 
 struct host_keys {
-    const uint8_t *master;
+    const uint8_t *job_key;
     struct tls *tls;
     struct VEC(struct host_key) table; /* a host has two entries while its key is changed */
     char job[HOST_KEYS_JOB_MAX];
 };
 
-/* Derives the key of a host and epoch from the master key, which is the key of the job. The same
+/* Derives the key of a host and version from the job's key. The same
  * arguments always give the same key, so keys need not be stored. */
-int host_keys_derive(const uint8_t master[TLS_KEY_BYTES], const char *host, uint64_t epoch,
+int host_keys_derive(const uint8_t job_key[TLS_KEY_BYTES], const char *host, uint64_t version,
                      uint8_t ret_key[TLS_KEY_BYTES])
 {
     uint8_t context[8 + LIMIT_HOST_NAME_BYTES];
     size_t length = strnlen(host, LIMIT_HOST_NAME_BYTES);
 
     for (size_t i = 0; i < 8; i++)
-        context[i] = (uint8_t)(epoch >> 8 * i);
+        context[i] = (uint8_t)(version >> 8 * i);
     memcpy(context + 8, host, length);
-    return seal_derive(master, TLS_KEY_BYTES, "hvd agent key", context, 8 + length, ret_key,
+    return seal_derive(job_key, TLS_KEY_BYTES, "hvd agent key", context, 8 + length, ret_key,
                        TLS_KEY_BYTES);
 }
 
-/* Makes the table of keys, and derives the id of the job (`job`, in hexadecimal) from the master
+/* Makes the table of keys, and derives the id of the job (`job`, in hexadecimal) from the job's
  * key, which is borrowed. */
-int host_keys_create(const uint8_t *master, struct tls *tls, struct host_keys **ret_keys)
+int host_keys_create(const uint8_t *job_key, struct tls *tls, struct host_keys **ret_keys)
 {
     struct host_keys *keys = mem_zalloc(sizeof(*keys));
     uint8_t job[JOB_BYTES];
 
     if (!keys)
         return HVD_E_NOMEM;
-    keys->master = master;
+    keys->job_key = job_key;
     keys->tls = tls;
-    if (seal_derive(master, TLS_KEY_BYTES, "hvd job", "", 0, job, sizeof(job))) {
+    if (seal_derive(job_key, TLS_KEY_BYTES, "hvd job", "", 0, job, sizeof(job))) {
         mem_free(keys);
         return HVD_E_NOMEM;
     }
@@ -73,33 +75,33 @@ void host_keys_free(struct host_keys *keys)
 }
 
 /* Returns the index of the entry, or table.count if there is no such entry. */
-static size_t host_keys_find(const struct host_keys *keys, const char *host, uint64_t epoch)
+static size_t host_keys_find(const struct host_keys *keys, const char *host, uint64_t version)
 {
     size_t i = 0;
 
-    while (i < keys->table.count &&
-           (keys->table.items[i].epoch != epoch || strcmp(keys->table.items[i].host, host) != 0))
+    while (i < keys->table.count && (keys->table.items[i].version != version ||
+                                     strcmp(keys->table.items[i].host, host) != 0))
         i++;
     return i;
 }
 
-/* From now on TLS accepts the key of this host and epoch. A key that is accepted already is no
+/* From now on TLS accepts the key of this host and version. A key that is accepted already is no
  * error. */
-int host_keys_admit(struct host_keys *keys, const char *host, uint64_t epoch)
+int host_keys_admit(struct host_keys *keys, const char *host, uint64_t version)
 {
-    struct host_key entry = { .epoch = epoch };
+    struct host_key entry = { .version = version };
     uint8_t key[TLS_KEY_BYTES];
     int rc;
 
-    if (host_keys_find(keys, host, epoch) < keys->table.count)
+    if (host_keys_find(keys, host, version) < keys->table.count)
         return 0;
     rc = VEC_RESERVE(&keys->table, 1, LIMIT_TLS_KEYS);
     if (!rc && !(entry.host = mem_strdup(host)))
         rc = HVD_E_NOMEM;
     if (!rc)
-        rc = host_keys_derive(keys->master, host, epoch, key);
+        rc = host_keys_derive(keys->job_key, host, version, key);
     if (!rc)
-        rc = tls_accept(keys->tls, host, epoch, key);
+        rc = tls_accept_key(keys->tls, host, version, key);
     seal_wipe(key, sizeof(key));
     if (rc)
         mem_free(entry.host);
@@ -108,33 +110,33 @@ int host_keys_admit(struct host_keys *keys, const char *host, uint64_t epoch)
     return rc;
 }
 
-/* From now on TLS refuses the key of this host and epoch. The last entry of the table takes the
+/* From now on TLS refuses the key of this host and version. The last entry of the table takes the
  * place of the removed one. */
-void host_keys_end(struct host_keys *keys, const char *host, uint64_t epoch)
+void host_keys_end(struct host_keys *keys, const char *host, uint64_t version)
 {
-    size_t at = host_keys_find(keys, host, epoch);
+    size_t at = host_keys_find(keys, host, version);
 
-    tls_refuse(keys->tls, host, epoch);
+    tls_refuse_key(keys->tls, host, version);
     if (at == keys->table.count)
         return;
     mem_free(keys->table.items[at].host);
     keys->table.items[at] = keys->table.items[--keys->table.count];
 }
 
-/* Derives the key of the host with its highest epoch, for an agent that is started. HVD_E_NOTFOUND:
- * the host has no key. */
+/* Derives the key of the host with its highest version, for an agent that is started.
+ * HVD_E_NOTFOUND: the host has no key. */
 int host_keys_newest(const struct host_keys *keys, const char *host, uint8_t ret_key[TLS_KEY_BYTES],
-                     uint64_t *ret_epoch)
+                     uint64_t *ret_version)
 {
     uint64_t newest = 0;
 
     for (size_t i = 0; i < keys->table.count; i++)
-        if (keys->table.items[i].epoch > newest && !strcmp(keys->table.items[i].host, host))
-            newest = keys->table.items[i].epoch;
+        if (keys->table.items[i].version > newest && !strcmp(keys->table.items[i].host, host))
+            newest = keys->table.items[i].version;
     if (!newest)
         return HVD_E_NOTFOUND;
-    *ret_epoch = newest;
-    return host_keys_derive(keys->master, host, newest, ret_key);
+    *ret_version = newest;
+    return host_keys_derive(keys->job_key, host, newest, ret_key);
 }
 
 /* Derives a secret that belongs to one round and one use. `label` names the use. */
@@ -145,7 +147,8 @@ static int host_keys_of_round(const struct host_keys *keys, const char *label, u
 
     for (size_t i = 0; i < sizeof(context); i++)
         context[i] = (uint8_t)(round >> 8 * i);
-    return seal_derive(keys->master, TLS_KEY_BYTES, label, context, sizeof(context), ret_key, size);
+    return seal_derive(keys->job_key, TLS_KEY_BYTES, label, context, sizeof(context), ret_key,
+                       size);
 }
 
 int host_keys_round(const struct host_keys *keys, uint64_t round,
@@ -162,4 +165,18 @@ int host_keys_state(const struct host_keys *keys, uint64_t round, uint8_t ret_ke
 const char *host_keys_job(const struct host_keys *keys)
 {
     return keys->job;
+}
+
+int host_keys_accept_token(struct host_keys *keys, const char *text)
+{
+    char name[TLS_NAME_BYTES + 1];
+    struct token token;
+    int rc = token_parse(text, &token);
+
+    if (rc)
+        return rc;
+    snprintf(name, sizeof(name), TOKEN_PEER "%s", token.id);
+    rc = tls_accept_key(keys->tls, name, 0, token.key);
+    seal_wipe(&token, sizeof(token));
+    return rc;
 }

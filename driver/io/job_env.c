@@ -83,7 +83,7 @@ static int put_entry(struct job_env *env, const char *entry, struct hvd_err *err
 }
 
 /* Refuses a command that does not fit into a LAUNCH, before any worker is launched. */
-static int check_size(const struct job_env *env, struct hvd_err *err)
+static int job_env_check_size(const struct job_env *env, struct hvd_err *err)
 {
     /* Each text needs up to 8 bytes more in the message; the folder and the other fields are
      * allowed for separately. */
@@ -144,7 +144,7 @@ int job_env_init(struct job_env *env, char *const *argv, const char *cwd, char *
                          "--env %s: there is no such variable here; write NAME=VALUE", wanted);
     }
     if (!rc)
-        rc = check_size(env, err);
+        rc = job_env_check_size(env, err);
     if (rc)
         job_env_release(env);
     return rc;
@@ -195,7 +195,7 @@ int job_env_put(struct job_env *env, const char *name, const char *value, struct
     else
         rc = put_entry(env, buf_text(&entry), err);
     buf_release(&entry);
-    return rc ? rc : check_size(env, err);
+    return rc ? rc : job_env_check_size(env, err);
 }
 
 void job_env_release(struct job_env *env)

@@ -14,10 +14,13 @@
 #include "driver/front/front_link.h"
 #include "driver/io/alarms.h"
 #include "driver/io/checkpoints.h"
+#include "driver/io/farewell.h"
 #include "driver/io/host_keys.h"
 #include "driver/io/parent.h"
 #include "driver/io/queue.h"
+#include "driver/io/shown.h"
 #include "driver/io/starter.h"
+#include "driver/store/store_core.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "wire/address.h"
@@ -71,16 +74,18 @@ struct loop {
     int early_signal; /* a signal that came before the loop was open; 0: no signal */
 
     /* The additions to the message that is being encoded: the key of a STATE_KEY or REKEY, the
-     * secret of a ROUND or PREPARE, the addresses of standbys in a BEAT. */
+     * secret of a ROUND or PREPARE, the addresses of standbys in a BEAT, the settings in a
+     * START. */
     struct {
         uint8_t key[HOST_KEY_BYTES];
         uint8_t round[LIMIT_ROUND_SECRET_BYTES];
+        struct buf settings;
         struct store_peers standbys;
         const char *standby_texts[STORE_PEERS_MAX];
     } added;
-    int64_t started_us;
-    /* The labels of the workers' output: the core has changed something since they were made, and
-     * when that was. */
+    struct shown shown; /* what --metrics and --page serve */
+    /* The labels of the workers' output. `stale`: the core has changed since the labels were made.
+     * `made_us`: when they were made. */
     struct {
         bool stale;
         int64_t made_us;
@@ -89,18 +94,17 @@ struct loop {
 
 /* A line of the trace begins with its time. That time is cut off, because the log and the events
  * add their own. */
-static void loop_on_trace(void *arg, const char *line, bool is_warning)
+static void loop_on_trace(void *arg, const char *line, enum trace_level level,
+                          const struct facts *facts)
 {
+    static const enum log_level levels[] = { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
     struct loop *loop = arg;
     const char *text = strstr(line, "] ");
 
     text = text ? text + 2 : line;
     loop->labels.stale = true;
-    events_add(loop->events, text);
-    if (is_warning)
-        log_warning(JOB, "%s", text);
-    else
-        log_info(JOB, "%s", text);
+    events_add(loop->events, level, facts, text);
+    log_line(LOG_JOB, levels[level], "%s", text);
 }
 
 /* ---- steps of the core and their actions ---------------------------------------------------- */
@@ -127,8 +131,42 @@ static void loop_set_end(struct loop *loop, int code, const char *text)
              text ? text : "");
 }
 
-/* Carries out the actions whose records are durable, in their order. Called after each step and
- * whenever records have become durable. */
+/* True: no other driver can have claimed the job. A driver that was stopped for longer than its
+ * lease, or that does not reach its store, says nothing until the store says that the job is still
+ * its own; the scribe asks at once, and loop_on_scribe is called when it knows. */
+static bool loop_holds_job(const struct loop *loop)
+{
+    return clock_now_us() < scribe_held_until(loop->scribe);
+}
+
+/* Carries out an action about the secrets by which peers prove who they are: from now on a token is
+ * accepted, or the key of a host with the version item->number is accepted (item->code is not 0) or
+ * refused. */
+static void loop_take_key(struct loop *loop, const struct queued *item)
+{
+    int rc = 0;
+
+    if (item->kind == ACTION_TOKEN)
+        rc = host_keys_accept_token(loop->keys, item->text);
+    else if (item->code)
+        rc = host_keys_admit(loop->keys, item->text, item->number);
+    else
+        host_keys_end(loop->keys, item->text, item->number);
+    if (rc)
+        loop_lacks_memory(loop, "the key of a host");
+}
+
+/* Answers an operator, at the control socket or at the page. */
+static void loop_reply(struct loop *loop, uint64_t ask, int code, const char *text)
+{
+    if (ask & PAGE_ASK)
+        page_reply(loop->shown.page, ask, code, text);
+    else
+        control_reply(loop->control, ask, code, text);
+}
+
+/* Carries out the actions whose records are durable, in their order. Called after each step,
+ * whenever records have become durable, and when a lease that was over is renewed. */
 static void loop_perform(struct loop *loop)
 {
     struct job_write ended = { .ended = true };
@@ -139,7 +177,8 @@ static void loop_perform(struct loop *loop)
     if (loop->performing)
         return;
     loop->performing = true;
-    while (!loop->failed && (item = queue_next(&loop->queue, loop->durable))) {
+    while (!loop->failed && loop_holds_job(loop) &&
+           (item = queue_next(&loop->queue, loop->durable))) {
         const char *text = item->text ? item->text : "";
 
         switch (item->kind) {
@@ -153,11 +192,7 @@ static void loop_perform(struct loop *loop)
                 peer_close(item->peer);
             break;
         case ACTION_KEY:
-            if (!item->code)
-                host_keys_end(loop->keys, item->text, item->epoch);
-            else if (host_keys_admit(loop->keys, item->text, item->epoch))
-                loop_lacks_memory(loop, "the key of a host");
-            break;
+        case ACTION_TOKEN: loop_take_key(loop, item); break;
         case ACTION_START_AGENT: starter_start(loop->starter, item->text); break;
         case ACTION_DISCOVER:
             if (!loop->config->stop)
@@ -169,10 +204,10 @@ static void loop_perform(struct loop *loop)
                 loop_lacks_memory(loop, "a checkpoint");
             break;
         case ACTION_CHECKPOINT_REJECT:
-            if (checkpoints_reject(loop->checkpoints, item->epoch))
+            if (checkpoints_reject(loop->checkpoints, item->number))
                 loop_lacks_memory(loop, "a checkpoint");
             break;
-        case ACTION_REPLY: control_reply(loop->control, item->ask, item->code, text); break;
+        case ACTION_REPLY: loop_reply(loop, item->ask, item->code, text); break;
         case ACTION_REKEYING: control_rekeying(loop->control, text, item->code); break;
         case ACTION_EXIT: /* this is always the last action */
             loop_set_end(loop, item->code, text);
@@ -198,32 +233,44 @@ static void loop_perform(struct loop *loop)
     loop->performing = false;
 }
 
-/* Adds the addresses of standbys to a heartbeat. An address in the store that none can be is left
- * out: the store is foreign input, and the agent would refuse the message. */
-static void loop_add_standbys(struct loop *loop, struct msg *ret_whole)
+/* Adds the settings of the agent to a START. The process that gets it is on the host, and adds the
+ * address under which it has reached this driver. */
+static int loop_add_settings(struct loop *loop, const struct action *action, struct msg *ret_whole)
 {
-    struct address address;
-    size_t count = 0;
+    struct buf *text = &loop->added.settings;
+    uint64_t epoch = action->msg->u.start.epoch;
+    int rc = host_keys_derive(loop->config->facts->key, action->host, epoch, loop->added.key);
 
-    scribe_peers(loop->scribe, &loop->added.standbys);
-    for (size_t i = 0; i < loop->added.standbys.count; i++)
-        if (!address_parse(loop->added.standbys.address[i], &address, NULL))
-            loop->added.standby_texts[count++] = loop->added.standbys.address[i];
-    ret_whole->u.beat.standbys = (struct msg_texts){ loop->added.standby_texts, count };
+    buf_release(text);
+    buf_init(text, LIMIT_CONFIG_TEXT_BYTES);
+    if (!rc)
+        rc = starter_settings(loop->starter, action->host, loop->added.key, epoch, NULL,
+                              false /* the agent is on another machine */, text);
+    ret_whole->u.start.settings =
+        (struct msg_bytes){ (const uint8_t *)buf_text(text), text->length };
+    return rc;
 }
 
-/* Adds to a message what the core does not know: the command and the environment to a LAUNCH, the
- * key to a STATE_KEY and a REKEY, and the secret to a ROUND and a PREPARE for hosts that have a
- * member of that round. */
+/* Adds to a message the parts that the core does not know: the addresses of standbys to a
+ * heartbeat, the command and the environment to a LAUNCH, the key to a STATE_KEY and a REKEY, and
+ * the secret to a ROUND and a PREPARE for hosts that have a member of that round. */
 static int complete_msg(void *arg, const struct action *action, struct msg *ret_whole)
 {
     struct loop *loop = arg;
     const struct msg *msg = action->msg;
     const struct msg_bytes secret = { loop->added.round, sizeof(loop->added.round) };
+    struct address address;
+    size_t count = 0;
     int rc = 0;
 
     if (msg->type == MSG_BEAT) {
-        loop_add_standbys(loop, ret_whole);
+        /* An address in the store that none can be is left out: the store is foreign input, and the
+         * agent would refuse the message. */
+        scribe_peers(loop->scribe, &loop->added.standbys);
+        for (size_t i = 0; i < loop->added.standbys.count; i++)
+            if (!address_parse(loop->added.standbys.address[i], &address, NULL))
+                loop->added.standby_texts[count++] = loop->added.standbys.address[i];
+        ret_whole->u.beat.standbys = (struct msg_texts){ loop->added.standby_texts, count };
     } else if (msg->type == MSG_LAUNCH) {
         job_env_fill(loop->config->env, msg, ret_whole);
         output_rank(loop->output, msg->incarnation, msg->u.launch.rank);
@@ -233,6 +280,8 @@ static int complete_msg(void *arg, const struct action *action, struct msg *ret_
     } else if (msg->type == MSG_PREPARE && action->secret) {
         rc = host_keys_round(loop->keys, msg->round, loop->added.round);
         ret_whole->u.prepare.secret = secret;
+    } else if (msg->type == MSG_START) {
+        rc = loop_add_settings(loop, action, ret_whole);
     } else if (msg->type == MSG_STATE_KEY) {
         rc = host_keys_state(loop->keys, msg->round, loop->added.key);
         ret_whole->u.state_key.key = (struct msg_bytes){ loop->added.key, STATE_KEY_BYTES };
@@ -256,12 +305,15 @@ static void loop_step(struct loop *loop, struct event *event)
     loop->stepping = true;
     event->now_us = clock_now_us();
     event->wall_us = clock_wall_us();
+    /* While the driver is mute, every action waits. */
+    event->held_us =
+        queue_held_us(&loop->queue, loop_holds_job(loop) ? loop->durable : 0, event->now_us);
     rc = core_step(loop->core, event, &loop->actions);
     loop->stepping = false;
     if (rc)
         err_set(loop->err, rc, "no memory for a step of the driver; free memory on this host");
     else
-        rc = queue_take(&loop->queue, &loop->actions, complete_msg, loop, loop->err);
+        rc = queue_take(&loop->queue, &loop->actions, event->now_us, complete_msg, loop, loop->err);
     action_list_clear(&loop->actions);
     if (rc) {
         loop_fail(loop, rc);
@@ -300,21 +352,23 @@ static void loop_stop(struct loop *loop, int signal, const char *who, bool check
 /* Makes the view and the facts for an answer to an operator. */
 static int loop_control_view(void *arg, struct core_view *ret_view, struct table_facts *ret_facts)
 {
-    struct loop *loop = arg;
-    const struct core_config *core = loop->config->core;
-    int rc = core_view(loop->core, ret_view);
+    const struct loop *loop = arg;
 
-    *ret_facts = (struct table_facts){
-        .job = core->job,
-        .state_dir = loop->config->folder,
-        .pid = (uint64_t)getpid(),
-        .np = core->np,
-        .min_np = core->min_np,
-        .max_np = core->max_np,
-        .now_us = clock_now_us(),
-        .started_us = loop->started_us,
-    };
-    return rc;
+    return shown_view(loop->core, loop->config, loop->shown.started_us, ret_view, ret_facts);
+}
+
+/* Returns, for /healthz, the reason why the driver does not do its work; NULL: the driver works. */
+static const char *loop_trouble(void *arg)
+{
+    const struct loop *loop = arg;
+
+    if (!loop->open)
+        return "the driver has not begun yet";
+    if (!loop_holds_job(loop))
+        return "the driver does not know whether the job is still its own";
+    if (queue_held_us(&loop->queue, loop->durable, clock_now_us()) >= loop->config->core->lease_us)
+        return "the journal is not written";
+    return NULL;
 }
 
 /* Hands an operator's event to the core, or refuses it while the core cannot take it. The core does
@@ -327,15 +381,30 @@ static void loop_control_act(void *arg, const struct event *event)
     if (event->kind == EVENT_STOP)
         loop_stop(loop, SIGTERM, event->text, event->code);
     else if (!loop->open)
-        control_reply(loop->control, event->ask, HVD_E_BUSY,
-                      "the driver has not begun yet; ask again");
+        loop_reply(loop, event->ask, HVD_E_BUSY, "the driver has not begun yet; ask again");
     else if (loop->last_record)
-        control_reply(loop->control, event->ask, HVD_E_STATE, "the job has come to its end");
+        loop_reply(loop, event->ask, HVD_E_STATE, "the job has come to its end");
     else
         loop_step(loop, &own);
 }
 
 /* ---- what happens outside ------------------------------------------------------------------- */
+
+/* The driver listens for hosts that join; the timer tries again while the former driver has the
+ * port. `first`: the token of --token-file becomes one of the job. */
+static void loop_await_joins(struct loop *loop, bool first)
+{
+    struct event event = {
+        .kind = EVENT_TOKEN, .code = TOKEN_MADE, .left_us = TIME_NEVER, .text = loop->config->token
+    };
+    struct hvd_err err;
+    int rc = loop->config->core->join ? starter_listen(loop->starter, &err) : 0;
+
+    if (rc)
+        loop_fail(loop, err_set(loop->err, rc, "%s", err.text));
+    else if (first && loop->config->core->join && loop->config->token)
+        loop_step(loop, &event);
+}
 
 static void loop_on_timer(void *arg)
 {
@@ -344,6 +413,7 @@ static void loop_on_timer(void *arg)
 
     /* The timer also goes off for heartbeats, which is often enough for this call. */
     starter_tick(loop->starter);
+    loop_await_joins(loop, false);
     loop_step(loop, &event);
 }
 
@@ -367,7 +437,8 @@ static void loop_on_hosts_failed(void *arg, const char *why)
         loop_step(loop, &event);
 }
 
-static void loop_on_checkpoint(void *arg, struct event *event)
+/* Gives the core an event that another part of the driver has made. */
+static void loop_on_event(void *arg, struct event *event)
 {
     loop_step(arg, event);
 }
@@ -380,15 +451,9 @@ static void loop_on_checkpoint_note(void *arg, int code, const char *text)
         log_debug(STATE, "%s", text);
         return;
     }
-    events_add(loop->events, text);
+    events_add(loop->events, TRACE_WARNING, FACTS(.kind = KIND_CHECKPOINT_FAILED, .cause = text),
+               text);
     log_warning(STATE, "%s", text);
-}
-
-static void loop_on_start_failed(void *arg, const char *host, const char *why)
-{
-    struct event event = { .kind = EVENT_AGENT_FAILED, .host = host, .text = why };
-
-    loop_step(arg, &event);
 }
 
 /* Called for a message of the agent with the connection `number`: takes the output of workers,
@@ -398,14 +463,14 @@ static void loop_on_peer_msg(void *arg, uint32_t number, const struct msg *msg)
 {
     struct loop *loop = arg;
     const struct tls_peer *proved = server_proved(loop->server, number);
-    struct event event = {
-        .kind = EVENT_MSG, .peer = number, .host = proved->name, .epoch = proved->number, .msg = msg
-    };
+    struct event event = { .kind = EVENT_MSG,
+                           .peer = number,
+                           .host = proved->name,
+                           .key_version = proved->number,
+                           .msg = msg };
     int64_t now_us = clock_now_us();
     /* The output of a worker that does not run on the agent's host is neither shown nor kept. */
     bool speaks = core_speaks_for(loop->core, number, msg->incarnation);
-    struct core_view view;
-    int rc;
 
     /* A label has rank, host and slot, which change with each round. The labels are made again from
      * a view of the core if this worker has none, or if the core has changed something since. */
@@ -414,16 +479,7 @@ static void loop_on_peer_msg(void *arg, uint32_t number, const struct msg *msg)
          (loop->labels.stale && now_us >= time_add(loop->labels.made_us, LABELS_EVERY)))) {
         loop->labels.stale = false;
         loop->labels.made_us = now_us;
-        core_view_init(&view);
-        rc = core_view(loop->core, &view);
-        for (size_t i = 0; !rc && i < view.host_count; i++) {
-            const struct view_host *host = &view.hosts[i];
-
-            for (size_t j = 0; j < host->worker_count; j++)
-                output_name(loop->output, host->workers[j].incarnation, host->workers[j].rank,
-                            host->name, host->workers[j].slot);
-        }
-        core_view_release(&view);
+        shown_label(loop->core, loop->output);
     }
     if (msg->type == MSG_OUTPUT && speaks)
         output_take(loop->output, msg->incarnation, &msg->u.output);
@@ -432,27 +488,14 @@ static void loop_on_peer_msg(void *arg, uint32_t number, const struct msg *msg)
     loop_step(loop, &event);
 }
 
-static void loop_on_peer_closed(void *arg, uint32_t number, const char *why)
-{
-    struct event event = { .kind = EVENT_CLOSED, .peer = number, .text = why };
-
-    loop_step(arg, &event);
-}
-
-static void loop_on_crowd(void *arg)
-{
-    struct event event = { .kind = EVENT_CROWDED };
-
-    loop_step(arg, &event);
-}
-
 static const char *signal_text(int signal)
 {
     return signal == SIGINT ? "Ctrl-C" : "SIGTERM";
 }
 
 /* Writes a line to the log and to the events. */
-PRINTF_LIKE(2, 3) static void loop_say(struct loop *loop, const char *format, ...)
+PRINTF_LIKE(3, 4)
+static void loop_say(struct loop *loop, enum facts_kind kind, const char *format, ...)
 {
     char text[TRACE_LINE_MAX];
     va_list args;
@@ -460,7 +503,7 @@ PRINTF_LIKE(2, 3) static void loop_say(struct loop *loop, const char *format, ..
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    events_add(loop->events, text);
+    events_add(loop->events, TRACE_INFO, FACTS(.kind = kind), text);
     log_info(JOB, "%s", text);
 }
 
@@ -469,7 +512,7 @@ static void loop_on_hangup(void *arg)
 {
     struct loop *loop = arg;
 
-    loop_say(loop,
+    loop_say(loop, KIND_TERMINAL_LOST,
              "the terminal is gone, and the job goes on without it; look at it with: hvd-elastic "
              "status --state-dir %s; the output of workers is %s",
              loop->config->folder,
@@ -510,8 +553,9 @@ static void loop_on_parent_lost(void *arg)
     struct loop *loop = arg;
 
     if (loop->config->order->restarts)
-        loop_say(loop, "the process that has started this driver is gone; the driver goes on, and "
-                       "no process starts the next one");
+        loop_say(loop, KIND_DRIVER_ORPHANED,
+                 "the process that has started this driver is gone; the driver goes on, and "
+                 "no process starts the next one");
 }
 
 /* Called when records have become durable, or when no record can be written any more. */
@@ -545,33 +589,13 @@ static void loop_on_scribe(void *arg)
         file_leave_streams();
     front_link_send(loop->config->order->link, &runs);
     alarms_arm(loop->alarms, core_deadline(loop->core));
+    loop_await_joins(loop, true);
     if (loop->config->resumed)
         starter_await_agents(loop->starter);
     if (loop->config->stop)
         loop_stop(loop, SIGTERM, "hvd-elastic stop", !loop->config->stop_now);
     if (loop->early_signal)
         loop_stop(loop, loop->early_signal, signal_text(loop->early_signal), true);
-}
-
-/* The journal that earlier drivers have left. */
-struct loop_replay {
-    struct core *core;
-    uint64_t records;
-};
-
-static int replay_record(void *arg, const struct journal_record *record, struct hvd_err *err)
-{
-    struct loop_replay *replay = arg;
-
-    replay->records++;
-    return core_replay(replay->core, record, err);
-}
-
-static int replay_blacklist(void *arg, const struct blacklist_record *record, struct hvd_err *err)
-{
-    struct loop *loop = arg;
-
-    return core_replay_blacklist(loop->core, record, clock_now_us(), clock_wall_us(), err);
 }
 
 /* Creates all parts that cause events, in this order, because later parts use earlier ones. After a
@@ -583,10 +607,11 @@ static int loop_create_parts(struct loop *loop)
     static const struct parent_ops parent_ops = { loop_on_parent_stop, loop_on_hangup,
                                                   loop_on_parent_look, loop_on_parent_lost };
     static const struct discover_ops discover_ops = { loop_on_hosts, loop_on_hosts_failed };
-    static const struct server_ops server_ops = { loop_on_peer_msg, loop_on_peer_closed,
-                                                  loop_on_crowd };
+    static const struct server_ops server_ops = { loop_on_peer_msg, loop_on_event };
     static const struct control_ops control_ops = { loop_control_view, loop_control_act };
-    static const struct checkpoints_ops checkpoints_ops = { loop_on_checkpoint,
+    static const struct scrapes_ops scrapes_ops = { loop_control_view, loop_trouble,
+                                                    loop_control_act };
+    static const struct checkpoints_ops checkpoints_ops = { loop_on_event,
                                                             loop_on_checkpoint_note };
     static const struct alarm_ops alarm_ops = { loop_on_timer, loop_on_signal, loop_on_scribe };
     const struct loop_config *config = loop->config;
@@ -608,7 +633,7 @@ static int loop_create_parts(struct loop *loop)
                                              .server = loop->server,
                                              .scribe = loop->scribe };
 
-        rc = starter_create(&parts, loop_on_start_failed, loop, &loop->starter, loop->err);
+        rc = starter_create(&parts, loop_on_event, loop, &loop->starter, loop->err);
     }
     if (!rc) {
         /* Removes the socket of a former driver. A driver that still listens on it has been
@@ -618,6 +643,9 @@ static int loop_create_parts(struct loop *loop)
         rc = control_create(loop->base, path, loop->events, &control_ops, loop, &loop->control,
                             loop->err);
     }
+    if (!rc)
+        rc = shown_serve(&loop->shown, loop->base, config, loop->events, &scrapes_ops, loop,
+                         loop->err);
     if (!rc)
         rc = checkpoints_create(loop->base, config->catalog, config->facts->job, &checkpoints_ops,
                                 loop, &loop->checkpoints, loop->err);
@@ -635,7 +663,7 @@ static int loop_create_parts(struct loop *loop)
 static int loop_drive(struct loop *loop)
 {
     struct store *store = loop->config->store;
-    struct loop_replay replay = { .records = 0 };
+    uint64_t records = 0; /* number of records in the journal that earlier drivers have left */
     struct event start = { .kind = EVENT_START };
     char text[TRACE_LINE_MAX];
     int rc = trace_init(&loop->trace, "core", TRACE_LINES);
@@ -643,13 +671,16 @@ static int loop_drive(struct loop *loop)
     if (rc)
         err_set(loop->err, rc, "no memory for the trace of the driver; free memory on this host");
     if (!rc)
-        rc = events_create(loop->config->folder, &loop->events, loop->err);
+        rc =
+            events_create(loop->config->folder, loop->config->facts->job, &loop->events, loop->err);
     if (!rc)
         rc = output_create(loop->config->output, &loop->output, loop->err);
     if (!rc && loop->config->order->former) {
         snprintf(text, sizeof(text), "%s; a new driver takes the job over (pid %d)",
                  loop->config->order->former, (int)getpid());
-        events_add(loop->events, text); /* the log has the line already */
+        /* the log has the line already */
+        events_add(loop->events, TRACE_WARNING,
+                   FACTS(.kind = KIND_DRIVER_FOLLOWS, .cause = loop->config->order->former), text);
     }
     if (!rc)
         trace_set_tap(&loop->trace, loop_on_trace, loop);
@@ -658,11 +689,10 @@ static int loop_drive(struct loop *loop)
     if (!rc && !(loop->core = core_create(loop->config->core, &loop->trace)))
         rc = err_set(loop->err, HVD_E_NOMEM,
                      "no memory for the state of the job; free memory on this host");
-    replay.core = loop->core;
     if (!rc)
-        rc = store_replay(store, replay_record, &replay, loop->err);
+        rc = store_replay_core(store, loop->core, &records, loop->err);
     if (!rc)
-        rc = store_blacklist(store, replay_blacklist, loop, loop->err);
+        rc = store_blacklist_core(store, loop->core, loop->err);
     if (rc) {
         store_close(store);
         return rc;
@@ -672,7 +702,7 @@ static int loop_drive(struct loop *loop)
         rc = loop_create_parts(loop);
     if (rc)
         return rc;
-    scribe_compact(loop->scribe, loop->config->core, replay.records);
+    scribe_compact(loop->scribe, loop->config->core, records);
     /* The first step writes the TERM. Everything else waits until the TERM is durable. */
     queue_init(&loop->queue, loop->scribe, loop->server);
     loop_step(loop, &start);
@@ -689,13 +719,17 @@ static int loop_drive(struct loop *loop)
 int loop_run(const struct loop_config *config, struct loop_end *ret_end, struct hvd_err *err)
 {
     struct loop loop = { .config = config, .end = ret_end, .err = err };
+    struct table_facts facts;
+    struct core_view view;
     struct hvd_err scribe_err;
     int scribe_rc;
     int rc;
 
     *ret_end = (struct loop_end){ .code = CORE_FAILED };
-    loop.started_us = clock_now_us();
+    buf_init(&ret_end->summary, LIMIT_CONFIG_TEXT_BYTES);
+    loop.shown.started_us = clock_now_us();
     action_list_init(&loop.actions);
+    buf_init(&loop.added.settings, LIMIT_CONFIG_TEXT_BYTES);
     loop.base = event_base_new();
     if (!loop.base) {
         store_close(config->store);
@@ -703,17 +737,27 @@ int loop_run(const struct loop_config *config, struct loop_end *ret_end, struct 
                        "no memory for the driver's event loop; free memory on this host");
     }
     rc = loop_drive(&loop);
+    core_view_init(&view);
+    if (!rc && loop.last_record && !loop_control_view(&loop, &view, &facts))
+        shown_sum_up(&view, &facts, loop.events, &ret_end->summary);
+    core_view_release(&view);
+    if (!rc && loop.last_record)
+        ret_end->farewell = farewell_create(loop.core, config->facts, loop.server, clock_now_us());
 
     /* The parts that make callbacks are freed first, so no callback reaches a freed part. */
     alarms_free(loop.alarms);
     parent_free(loop.parent);
     checkpoints_free(loop.checkpoints);
     control_free(loop.control);
+    shown_end(&loop.shown, !rc && loop.last_record);
     discover_free(loop.discoverer);
     starter_free(loop.starter);
     server_free(loop.server);
-    /* This call returns when the last messages are sent, at the latest after CONN_LINGER_US. */
+    /* This call returns when the last messages are sent, at the latest after CONN_LINGER_US, and
+     * --on-event was told the last events, at the latest after LIMIT_OUTPUT_LINGER_US. */
     (void)event_base_dispatch(loop.base);
+    shown_free(&loop.shown);
+    buf_release(&loop.added.settings); /* wipes the text, which has a key */
     explicit_bzero(loop.added.key, sizeof(loop.added.key));
     explicit_bzero(loop.added.round, sizeof(loop.added.round));
     host_keys_free(loop.keys);

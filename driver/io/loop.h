@@ -6,6 +6,7 @@
 #ifndef DRIVER_IO_LOOP_H
 #define DRIVER_IO_LOOP_H
 
+#include "base/buf.h"
 #include "discovery/sources/discover.h"
 #include "driver/core/config.h"
 #include "driver/front/front.h"
@@ -13,6 +14,10 @@
 #include "driver/io/output.h"
 #include "driver/launch/launch.h"
 #include "driver/store/store.h"
+
+struct address;
+struct catalog;
+struct event_hook_config;
 
 /* The settings of the loop. All pointers are borrowed while the loop runs, except `store`, which
  * the loop closes. */
@@ -28,22 +33,31 @@ struct loop_config {
     const struct launch_config *launch;
     const struct output_config *output;
     const struct job_env *env;
-    struct catalog *catalog;         /* NULL: the job has no checkpoints */
-    const struct front_order *order; /* what the driver's parent process has said */
-    const char *network_interfaces;  /* "eth0,eth1" or "^lo"; NULL: any interface */
-    uint16_t port;                   /* 0: the port in `facts` */
-    int64_t stall_warning_us;        /* the agents pass both stall_ times on to their workers */
+    struct catalog *catalog;                  /* NULL: the job has no checkpoints */
+    const struct front_order *order;          /* what the driver's parent process has said */
+    const char *network_interfaces;           /* "eth0,eth1" or "^lo"; NULL: any interface */
+    uint16_t port;                            /* 0: the port in `facts` */
+    const char *listen;                       /* where hosts that join dial, on `port` */
+    const struct address *metrics;            /* where --metrics are served; NULL: nowhere */
+    const struct address *page;               /* where --page is served; NULL: nowhere */
+    bool page_control;                        /* --page-control */
+    const struct event_hook_config *on_event; /* NULL: no --on-event */
+    const char *token;                        /* "ID KEY": hosts may join with it; NULL: none */
+    int64_t stall_warning_us; /* the agents pass both stall_ times on to their workers */
     int64_t stall_shutdown_us;
+    const char *preemption; /* who gives notices to agents (proto/preemption.h); NULL: default */
     const char *agent_log_level; /* NULL: the default of the agent */
 };
 
-struct catalog;
+struct farewell;
 
 struct loop_end {
     bool begun; /* the driver may have started agents */
     int code;   /* why the job has ended: an enum core_exit */
     int signal; /* the signal that asked for the end; 0: no signal */
     char text[LIMIT_REASON_BYTES + 1];
+    struct buf summary;        /* what became of the job, line by line; the caller releases it */
+    struct farewell *farewell; /* given; agents that were not told of the end; NULL: none */
 };
 
 /* Runs the loop. Returns 0 when the job has ended, or when another driver has taken it over. Any

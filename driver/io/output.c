@@ -17,6 +17,7 @@
 #include "base/vec.h"
 #include "driver/io/output_file.h"
 #include "os/clock.h"
+#include "os/log_time.h"
 #include "os/thread.h"
 
 #include <errno.h>
@@ -100,7 +101,9 @@ static void write_piece(struct output_writer *writer, const struct piece *piece)
     if (!number || writer->warned[sink])
         return;
     writer->warned[sink] = true;
-    log_warning(WORKER, "%s: this output cannot be written: %s; what does not fit is left out",
+    log_warning(WORKER,
+                "%s: this output cannot be written: %s; the driver leaves out later output that "
+                "does not fit into its memory",
                 piece->path ? piece->path : names[sink],
                 number == ETIMEDOUT ? "the reader of the output does not read" : strerror(number));
 }
@@ -129,7 +132,7 @@ static void *output_writer_thread(void *arg)
         if (dropped)
             log_warning(WORKER,
                         "%" PRIu64 " bytes of the workers' output were left out, because the "
-                        "reader of the output is slower than the workers",
+                        "reader of the output is slower than the workers; read it faster",
                         dropped);
         write_piece(writer, piece);
         buf_release(&piece->bytes);
@@ -216,16 +219,20 @@ int output_check(const char *folder, struct hvd_err *err)
     /* The folder is checked before the job begins, so that no output is lost later because the
      * folder cannot be used. */
     if (mkdir(folder, 0700) && errno != EEXIST)
-        return err_set(err, errno == ENOENT ? HVD_E_NOTFOUND : HVD_E_DENIED,
-                       "--output-filename %s: cannot be made: %s", folder, strerror(errno));
+        return err_set(
+            err, errno == ENOENT ? HVD_E_NOTFOUND : HVD_E_DENIED,
+            "--output-filename %s: cannot be made: %s; give a folder that this user may make",
+            folder, strerror(errno));
     if (stat(folder, &st) == 0 && !S_ISDIR(st.st_mode))
         return err_set(err, HVD_E_INVAL,
                        "--output-filename %s: it is not a folder; name a folder, or a path that "
                        "does not exist",
                        folder);
     if (access(folder, W_OK | X_OK))
-        return err_set(err, HVD_E_DENIED, "--output-filename %s: cannot be written: %s", folder,
-                       strerror(errno));
+        return err_set(err, HVD_E_DENIED,
+                       "--output-filename %s: cannot be written: %s; give a folder in which this "
+                       "user may write",
+                       folder, strerror(errno));
     return 0;
 }
 
@@ -278,7 +285,7 @@ static uint64_t incarnation_of(const void *item)
     return (*(struct worker_output *const *)item)->incarnation;
 }
 
-static struct worker_output *find_worker(const struct output *output, uint64_t incarnation)
+static struct worker_output *output_find_worker(const struct output *output, uint64_t incarnation)
 {
     size_t at = VEC_PLACE(&output->workers, incarnation_of, incarnation);
 
@@ -287,11 +294,11 @@ static struct worker_output *find_worker(const struct output *output, uint64_t i
     return NULL;
 }
 
-/* Returns the worker's entry, and adds an entry if there is none. NULL: memory is out; then the
+/* Returns the worker's entry, and adds an entry if there is none. NULL: no memory is left; then the
  * output of the worker is lost, but the job goes on. */
 static struct worker_output *find_or_add_worker(struct output *output, uint64_t incarnation)
 {
-    struct worker_output *worker = find_worker(output, incarnation);
+    struct worker_output *worker = output_find_worker(output, incarnation);
     size_t at = VEC_PLACE(&output->workers, incarnation_of, incarnation);
 
     if (worker)
@@ -343,7 +350,7 @@ void output_name(struct output *output, uint64_t incarnation, uint32_t rank, con
 
 bool output_knows(const struct output *output, uint64_t incarnation)
 {
-    const struct worker_output *worker = find_worker(output, incarnation);
+    const struct worker_output *worker = output_find_worker(output, incarnation);
 
     return worker && *worker->label;
 }
@@ -385,7 +392,7 @@ static void output_put_line(struct output *output, struct worker_output *worker,
      * already. */
     if (!worker->returned[stream] || length || end != '\n') {
         if (!rc && output->config->timestamps)
-            rc = buf_printf(&output->screen, "%s ", time_stamp(clock_wall_us(), stamp));
+            rc = buf_printf(&output->screen, "%s ", log_time_text(clock_wall_us(), stamp));
         if (!rc)
             rc = buf_append_text(&output->screen, worker->label);
     }
@@ -493,7 +500,7 @@ static void release_worker(struct output *output, struct worker_output *worker)
 void output_end(struct output *output, uint64_t incarnation)
 {
     size_t at = VEC_PLACE(&output->workers, incarnation_of, incarnation);
-    struct worker_output *worker = find_worker(output, incarnation);
+    struct worker_output *worker = output_find_worker(output, incarnation);
 
     if (!worker)
         return;

@@ -37,7 +37,8 @@ static bool file_is_new(uint64_t *bits, const char *name)
 }
 
 /* Opens the file `name` for `length` more bytes. `slot` is the descriptor of its folder, and `way`
- * is the path of that folder. A file that is full is renamed first. */
+ * is the path of that folder. A file that is full is renamed to NAME.1 first, which replaces an
+ * older NAME.1. */
 static int file_open_last(struct output_files *files, int slot, const char *way, const char *name,
                           size_t length, int *ret_fd, struct hvd_err *err)
 {
@@ -52,7 +53,7 @@ static int file_open_last(struct output_files *files, int slot, const char *way,
         return rc;
     snprintf(whole, sizeof(whole), "%s/%s", way, name);
     if (fstat(fd, &st)) {
-        rc = remedy_set(err, whole, "cannot look at it", errno);
+        rc = remedy_set(err, whole, "cannot read its owner and mode", errno);
     } else if (st.st_size > 0 && (uint64_t)st.st_size + length > most) {
         snprintf(older, sizeof(older), "%s.1", name);
         close(fd);
@@ -64,8 +65,9 @@ static int file_open_last(struct output_files *files, int slot, const char *way,
         if (!rc && file_is_new(&files->renamed, whole))
             log_warning(WORKER,
                         "%s: has reached its share of --output-limit (%" PRIu64
-                        " KiB) and becomes %s; older output is left out",
-                        whole, most / 1024, older);
+                        " KiB): whenever it is full it is renamed to %s and replaces the older %s; "
+                        "raise --output-limit to keep more output",
+                        whole, most / 1024, older, older);
     }
     if (rc && fd >= 0)
         close(fd);
@@ -94,7 +96,7 @@ int output_file_open(struct output_files *files, const char *name, size_t length
     snprintf(below, sizeof(below), "%.*s", (int)(last - name), name);
     snprintf(way, sizeof(way), "%s/%s", files->folder, below);
     if (!rc)
-        rc = private_below(folder, files->folder, below, true /* make it */, &slot, &err);
+        rc = private_below(folder, files->folder, below, true /* make the folder */, &slot, &err);
     if (!rc)
         rc = file_open_last(files, slot, way, last + 1, length, ret_fd, &err);
     if (rc && file_is_new(&files->refused, name))

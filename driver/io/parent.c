@@ -1,7 +1,8 @@
 /*
- * parent.c: reads the link to the driver's parent in the driver's event loop. loop.c creates it.
- * The end of the parent is told once, and the driver goes on without one. This file does not
- * include the core's headers, because libevent has a struct event too.
+ * parent.c: reads, in the driver's event loop, the link to the process that started the driver (its
+ * parent). loop.c creates the object. The owner is told once of the end of the parent, and the
+ * driver goes on without a parent. This file does not include the core's headers, because libevent
+ * has a struct event too.
  */
 #include "driver/io/parent.h"
 
@@ -14,8 +15,10 @@
 struct parent {
     const struct parent_ops *ops;
     void *arg;
-    struct event *readable;         /* NULL: there is no parent */
-    uint32_t own_stops, told_stops; /* signals that came here, and that came to the parent */
+    struct event *readable; /* NULL: there is no parent */
+    /* own_stops: number of stop signals that this process has got; told_stops: number that the
+     * parent has got */
+    uint32_t own_stops, told_stops;
     bool hung_up;
 };
 

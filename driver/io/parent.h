@@ -1,7 +1,8 @@
 /*
- * parent.h: what the driver's parent process (driver/front) says, as callbacks of the event loop. A
- * signal may reach the driver, its parent, or both: Ctrl-C goes to both, and the parent passes it
- * on. The larger one of both counts is how often the user has asked for the end.
+ * parent.h: turns messages of the driver's parent process (driver/front) into callbacks of the
+ * event loop. A stop signal may reach the driver, its parent, or both: the terminal sends Ctrl-C to
+ * both, and the parent also passes it on. So the driver and its parent each count their signals,
+ * and the larger count is how often the user has asked for the end.
  */
 #ifndef DRIVER_IO_PARENT_H
 #define DRIVER_IO_PARENT_H

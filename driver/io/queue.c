@@ -57,7 +57,7 @@ struct encoder {
 };
 
 /* Returns the frame of the action's message, with one more reference. If the last action had the
- * same message, with or without the secret as this one, its frame is used again. */
+ * same message, and both or none of the two have the secret, its frame is used again. */
 static int queue_encode(struct encoder *encoder, const struct action *action,
                         struct frame_text **ret_frame, struct hvd_err *err)
 {
@@ -89,10 +89,10 @@ static int queue_encode(struct encoder *encoder, const struct action *action,
     return 0;
 }
 
-/* Queues an action that is no record. `needs`: the action waits until the newest record so far is
- * durable. */
-static int queue_action(struct queue *queue, const struct action *action, struct encoder *encoder,
-                        struct hvd_err *err)
+/* Queues an action that is not itself a record of the journal. The action waits until the newest
+ * record so far (`needs`) is durable. `now_us` is noted as the beginning of this wait. */
+static int queue_action(struct queue *queue, const struct action *action, int64_t now_us,
+                        struct encoder *encoder, struct hvd_err *err)
 {
     const char *text = action->host ? action->host : action->text;
     struct queued *item = mem_zalloc(sizeof(*item));
@@ -102,10 +102,11 @@ static int queue_action(struct queue *queue, const struct action *action, struct
         return HVD_E_NOMEM;
     list_init(&item->chain);
     item->needs = queue->last;
+    item->since_us = now_us;
     item->kind = action->kind;
     item->code = action->code;
     item->ask = action->ask;
-    item->epoch = action->epoch;
+    item->number = action->number;
     item->checkpoint = action->checkpoint;
     /* The item points at the connection itself, because the number may belong to another connection
      * before the action is carried out. */
@@ -134,8 +135,9 @@ static int queue_write(struct queue *queue, const struct job_write *write, struc
 
     if (!number)
         return err_set(err, HVD_E_LIMIT,
-                       "no room for another record of the journal: the disk of the state "
-                       "directory is too slow, or memory is out");
+                       "the journal cannot keep up: its store is too slow, or no memory is left; "
+                       "put the state directory (or etcd) on a faster disk, or free memory on this "
+                       "host");
     if (!queue->first)
         queue->first = number;
     queue->last = number;
@@ -145,8 +147,8 @@ static int queue_write(struct queue *queue, const struct job_write *write, struc
 /* Takes the actions of one step of the core, in order. The records go to the scribe, the thread
  * that writes the journal, and become durable together. All other actions go into the queue. After
  * a failure the driver cannot go on. */
-int queue_take(struct queue *queue, const struct action_list *list, queue_complete_fn *complete,
-               void *arg, struct hvd_err *err)
+int queue_take(struct queue *queue, const struct action_list *list, int64_t now_us,
+               queue_complete_fn *complete, void *arg, struct hvd_err *err)
 {
     struct encoder encoder = { .complete = complete, .arg = arg };
     int rc = 0;
@@ -160,7 +162,7 @@ int queue_take(struct queue *queue, const struct action_list *list, queue_comple
         else if (action->kind == ACTION_BLACKLIST)
             rc = queue_write(queue, &(struct job_write){ .change = action->change }, err);
         else
-            rc = queue_action(queue, action, &encoder, err);
+            rc = queue_action(queue, action, now_us, &encoder, err);
     }
     scribe_step_end(queue->scribe);
     return rc;
@@ -187,4 +189,14 @@ struct queued *queue_next(struct queue *queue, uint64_t durable)
     }
     list_remove(&item->chain);
     return item;
+}
+
+int64_t queue_held_us(const struct queue *queue, uint64_t durable, int64_t now_us)
+{
+    const struct queued *oldest;
+
+    if (list_empty(&queue->waiting))
+        return 0;
+    oldest = CONTAINER_OF(queue->waiting.next, struct queued, chain);
+    return oldest->needs > durable ? now_us - oldest->since_us : 0;
 }

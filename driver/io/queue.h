@@ -19,14 +19,15 @@ struct frame_text {
 
 struct queued {
     struct list chain;
-    uint64_t needs; /* the number of the newest record that stands before this action */
+    uint64_t needs;   /* the number of the newest record that stands before this action */
+    int64_t since_us; /* when the core returned the action */
     enum action_kind kind;
     struct peer *peer; /* the connection of a SEND or CLOSE */
     enum msg_type type;
     struct frame_text *frame;
     int code;
     uint64_t ask;
-    uint64_t epoch;
+    uint64_t number;
     const struct checkpoint_done *checkpoint; /* borrowed from the core, see action.h */
     char *text; /* the text of the action; for a START_AGENT or a KEY the name of the host */
 };
@@ -50,15 +51,19 @@ void queue_release(struct queue *queue);
  * until the next call. */
 typedef int queue_complete_fn(void *arg, const struct action *action, struct msg *ret_whole);
 
-/* Puts the actions of one step of the core into the queue, and gives its records to the scribe.
- * Returns 0, HVD_E_NOMEM, HVD_E_LIMIT or a code of msg_encode. After a failure the driver cannot go
- * on, because an agent would miss a message that it needs. */
-int queue_take(struct queue *queue, const struct action_list *list, queue_complete_fn *complete,
-               void *arg, struct hvd_err *err) MUST_CHECK;
+/* Puts the actions of one step of the core, made at now_us, into the queue, and gives its records
+ * to the scribe. Returns 0, HVD_E_NOMEM, HVD_E_LIMIT or a code of msg_encode. After a failure the
+ * driver cannot go on, because an agent would miss a message that it needs. */
+int queue_take(struct queue *queue, const struct action_list *list, int64_t now_us,
+               queue_complete_fn *complete, void *arg, struct hvd_err *err) MUST_CHECK;
 
 /* Returns the next action that may be carried out when all records up to `durable` are on disk.
  * NULL: no action may. The caller frees the action with queued_free. */
 struct queued *queue_next(struct queue *queue, uint64_t durable);
 void queued_free(struct queued *item);
+
+/* Returns for how long the oldest action has waited for its records, when all records up to
+ * `durable` are on disk; 0: no action waits. */
+int64_t queue_held_us(const struct queue *queue, uint64_t durable, int64_t now_us);
 
 #endif

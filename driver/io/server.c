@@ -10,16 +10,21 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "base/vec.h"
+#include "driver/core/event.h"
 #include "os/clock.h"
 #include "proto/catalog.h"
 #include "wire/listener.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The most connections of one host that have no WELCOME_AGENT yet. An agent needs only one. A host
  * that an attacker controls may open more, but must not take the descriptors and the memory that
  * other hosts need. */
-#define GREETINGS_EACH    8
+#define GREETINGS_EACH 8
+/* The same for the connections that have proved one token, with which many hosts may come at once.
+ */
+#define GREETINGS_TOKEN   4096
 #define REFUSED_WINDOW_US (10 * TIME_S)
 #define REFUSED_BURST     3
 
@@ -81,7 +86,8 @@ static void peer_gone(struct peer *peer, const char *why)
     peer->conn = NULL;
     leave_table(peer);
     if (tell_core)
-        server->ops->closed(server->arg, number, why);
+        server->ops->happened(server->arg,
+                              &(struct event){ .kind = EVENT_CLOSED, .peer = number, .text = why });
 }
 
 /* Called for a message of an agent: gives it to the core if the protocol allows it now; otherwise
@@ -122,8 +128,8 @@ static void server_refuse(struct server *server, struct conn *conn, const char *
 
     if (log_limit_pass(&server->refused, clock_now_us(), &held))
         log_warning(NET,
-                    "%s, the agent of %s: the connection is refused: %s; the agent tries again "
-                    "(%u more like it were not shown)",
+                    "%s, the agent of %s: the connection is refused: %s; the agent tries again (%u "
+                    "more such refusals were not logged)",
                     conn_peer(conn), conn_proved(conn)->name, why, held);
     conn_drop(conn);
 }
@@ -145,8 +151,12 @@ static void server_on_accepted(void *arg, struct conn *conn)
         greetings += peer && peer->conn && !peer->open &&
                      !strcmp(conn_proved(peer->conn)->name, conn_proved(conn)->name);
     }
-    if (greetings >= GREETINGS_EACH) {
-        server_refuse(server, conn, "this host has too many connections that are not welcomed yet");
+    if (greetings >= (strncmp(conn_proved(conn)->name, TOKEN_PEER, strlen(TOKEN_PEER)) != 0
+                          ? GREETINGS_EACH
+                          : GREETINGS_TOKEN)) {
+        server_refuse(
+            server, conn,
+            "this host already has as many connections without a WELCOME_AGENT as it may have");
         return;
     }
     while (number < server->peers.count && server->peers.items[number])
@@ -160,7 +170,8 @@ static void server_on_accepted(void *arg, struct conn *conn)
     if (!peer) {
         server_refuse(server, conn,
                       server->peers.count >= LIMIT_PEERS
-                          ? "the driver has LIMIT_PEERS connections already"
+                          ? "the driver has 65536 connections, the most that it can; run fewer "
+                            "hosts in this job"
                           : "no memory for another connection; free memory on this host");
         return;
     }
@@ -173,7 +184,7 @@ static void server_on_crowd(void *arg)
 {
     struct server *server = arg;
 
-    server->ops->crowded(server->arg);
+    server->ops->happened(server->arg, &(struct event){ .kind = EVENT_CROWDED });
 }
 
 /* Makes a server without any address to listen at. `ops` are called for messages, closed
@@ -224,8 +235,8 @@ void server_free(struct server *server)
 }
 
 /* Listens at the address `source` of this machine, unless the server does so already. `port` 0: any
- * free port. *ret_moved: `port` was in use, and another one was taken. *ret_address is the address
- * that agents are told. */
+ * free port. *ret_moved true: `port` was in use, so another port was taken. If ret_moved is NULL, a
+ * port in use is HVD_E_BUSY. *ret_address is the address that agents are told. */
 int server_listen(struct server *server, const char *source, uint16_t port,
                   const char **ret_address, bool *ret_moved, struct hvd_err *err)
 {
@@ -233,7 +244,8 @@ int server_listen(struct server *server, const char *source, uint16_t port,
     bool ipv6 = strchr(source, ':') != NULL;
     int rc;
 
-    *ret_moved = false;
+    if (ret_moved)
+        *ret_moved = false;
     for (size_t i = 0; i < server->places.count; i++) {
         if (strcmp(server->places.items[i].source, source) == 0) {
             *ret_address = listener_address(server->places.items[i].listener);
@@ -245,17 +257,17 @@ int server_listen(struct server *server, const char *source, uint16_t port,
         mem_free(place.source);
         return err_set(err, HVD_E_LIMIT, "%s: the driver cannot listen on this address: %s", source,
                        server->places.count >= LIMIT_ADDRESSES
-                           ? "it listens on LIMIT_ADDRESSES addresses already; choose one network "
-                             "with --network-interface"
+                           ? "the driver listens on 16 addresses already, the most that a driver "
+                             "can (LIMIT_ADDRESSES); choose one network with --network-interface"
                            : "no memory");
     }
     rc = listener_tcp(server->base, &(struct listener_place){ source, port, server->tls },
                       server_on_accepted, server, &place.listener, err);
     /* After a takeover the former driver may still use the port. */
-    if (rc == HVD_E_BUSY && port) {
+    if (rc == HVD_E_BUSY && port && ret_moved) {
         *ret_moved = true;
         log_warning(
-            NET, "%s%s%s:%u is in use, perhaps by the former driver: agents are told another port",
+            NET, "%s%s%s:%u is in use, perhaps by the earlier driver: agents are told another port",
             ipv6 ? "[" : "", source, ipv6 ? "]" : "", port);
         rc = listener_tcp(server->base, &(struct listener_place){ source, 0, server->tls },
                           server_on_accepted, server, &place.listener, err);
@@ -269,6 +281,17 @@ int server_listen(struct server *server, const char *source, uint16_t port,
     *ret_address = listener_address(place.listener);
     log_info(NET, "the driver listens for agents at %s", *ret_address);
     return 0;
+}
+
+const char *server_place(const struct server *server, size_t i, uint16_t *ret_port)
+{
+    const char *address;
+
+    if (i >= server->places.count)
+        return NULL;
+    address = listener_address(server->places.items[i].listener);
+    *ret_port = (uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10);
+    return server->places.items[i].source;
 }
 
 /* True: an agent is connected over the loopback of this machine. */

@@ -5,7 +5,7 @@
 #ifndef DRIVER_IO_SERVER_H
 #define DRIVER_IO_SERVER_H
 
-#include "proto/msg.h"
+#include "driver/core/event.h"
 #include "wire/tls.h"
 
 struct event_base;
@@ -14,10 +14,8 @@ struct peer;
 
 struct server_ops {
     void (*msg)(void *arg, uint32_t number, const struct msg *msg);
-    void (*closed)(void *arg, uint32_t number, const char *why);
-    /* called about once a second while strangers hold so many connections to the ports that agents
-     * dial that an agent may connect late or not at all */
-    void (*crowded)(void *arg);
+    /* EVENT_CLOSED of a connection, and EVENT_CROWDED; the callee may add the time */
+    void (*happened)(void *arg, struct event *event);
 };
 
 /* Creates the server. `tls` is borrowed while the server lives. Returns 0 or HVD_E_NOMEM. */
@@ -28,11 +26,15 @@ void server_free(struct server *server); /* also closes all connections, at once
 /*
  * Listens at `source`, an address of this machine. *ret_address is the address that agents dial,
  * "10.0.0.7:4321"; it is borrowed. If the port is in use, the server listens at another port and
- * sets *ret_moved. A second call for the same source only returns the address. err must not be
- * NULL.
+ * sets *ret_moved; with NULL it fails with HVD_E_BUSY. A second call for the same source only
+ * returns the address. err must not be NULL.
  */
 int server_listen(struct server *server, const char *source, uint16_t port,
                   const char **ret_address, bool *ret_moved, struct hvd_err *err) MUST_CHECK;
+
+/* Returns the address of this machine at which the server listens as the i-th one, and its port;
+ * NULL: there are fewer. The text is borrowed while the server lives. */
+const char *server_place(const struct server *server, size_t i, uint16_t *ret_port);
 
 /* True: an agent is connected over the loopback. Only this machine can use the address of such an
  * agent. */

@@ -23,10 +23,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The time after a takeover in which agents connect again, because they dial the former driver's
  * address. The agents that have not connected then must be told the new address. */
 #define TELL_AFTER_US (2 * TIME_S)
+
+#define S3_SCHEME     "s3://"
 
 #define LOOPBACK_ONLY                                                                         \
     "the driver's machine is in this job by its loopback, which other machines cannot dial; " \
@@ -40,7 +43,7 @@ struct held_host {
 
 struct starter {
     struct starter_parts parts;
-    starter_failed_fn *failed;
+    starter_event_fn *happened;
     void *arg;
     struct reach *reach;
     struct launcher *launcher;
@@ -50,6 +53,7 @@ struct starter {
     /* The address at which other machines reach this one; "": not known. */
     char outward[REACH_ADDRESS_MAX];
     uint16_t port;
+    bool listens, busy; /* for hosts that join; the log says that the port is in use */
     int64_t tell_at_us; /* when agents that have not connected yet are told the address */
 };
 
@@ -61,7 +65,8 @@ static void starter_on_failed(void *arg, const char *host, const char *why)
 
     if (strncmp(why, host, length) == 0 && strncmp(why + length, ": ", 2) == 0)
         why += length + 2; /* the core adds the host's name itself */
-    starter->failed(starter->arg, host, why);
+    starter->happened(starter->arg,
+                      &(struct event){ .kind = EVENT_AGENT_FAILED, .host = host, .text = why });
 }
 
 /* Returns the index of the host in `wanted`, or wanted.count if the host is not in the list. */
@@ -99,15 +104,40 @@ static void each_host(struct starter *starter, unsigned states,
     core_view_release(&view);
 }
 
+int starter_settings(const struct starter *starter, const char *host, const uint8_t *key,
+                     uint64_t epoch, const char *driver, bool local, struct buf *out)
+{
+    const struct loop_config *config = starter->parts.config;
+    const char *dir = config->core->checkpoint_dir, *from = config->core->checkpoint_from;
+    const bool needs_s3 = (dir && !strncmp(dir, S3_SCHEME, strlen(S3_SCHEME))) ||
+                          (from && !strncmp(from, S3_SCHEME, strlen(S3_SCHEME)));
+    char log_file[LIMIT_PATH_BYTES];
+    const struct agent_input input = {
+        .core = config->core,
+        .job_id = host_keys_job(starter->parts.keys),
+        .key = key,
+        .epoch = epoch,
+        .host = host,
+        .driver = driver,
+        .stall_warning_us = config->stall_warning_us,
+        .stall_shutdown_us = config->stall_shutdown_us,
+        .preemption = config->preemption,
+        /* A remote agent chooses the folder of its log on its own machine. */
+        .log_file = local ? log_file : NULL,
+        .log_level = config->agent_log_level,
+        .storage_env = needs_s3 ? environ : NULL,
+    };
+
+    snprintf(log_file, sizeof(log_file), "%s/agents/%s.log", config->folder, host);
+    return agent_input_write(&input, out);
+}
+
 /* Listens at `source`, the address of this machine that the agent of the host will dial, and, if
  * `start` is true, starts that agent. local is true: the host is this machine itself. */
 static void listen_and_launch(struct starter *starter, const char *host, bool local,
                               const char *source, bool start)
 {
-    const struct loop_config *config = starter->parts.config;
     struct job_write write = { .port = 0 };
-    char log_file[LIMIT_PATH_BYTES];
-    struct agent_input input;
     uint8_t key[TLS_KEY_BYTES];
     uint64_t epoch = 0;
     const char *address;
@@ -117,24 +147,10 @@ static void listen_and_launch(struct starter *starter, const char *host, bool lo
     int rc = server_listen(starter->parts.server, source, starter->port, &address, &moved, &err);
 
     if (!rc && start && host_keys_newest(starter->parts.keys, host, key, &epoch))
-        rc = err_set(&err, HVD_E_STATE, "it has left the job, and has no key");
+        rc = err_set(&err, HVD_E_STATE, "the host has left the job, and has no key");
     if (!rc && start) {
-        input = (struct agent_input){
-            .core = config->core,
-            .job_id = host_keys_job(starter->parts.keys),
-            .key = key,
-            .epoch = epoch,
-            .host = host,
-            .driver = address,
-            .stall_warning_us = config->stall_warning_us,
-            .stall_shutdown_us = config->stall_shutdown_us,
-            /* A remote agent chooses the folder of its log on its own machine. */
-            .log_file = local ? log_file : NULL,
-            .log_level = config->agent_log_level,
-        };
-        snprintf(log_file, sizeof(log_file), "%s/agents/%s.log", config->folder, host);
         buf_init(&text, LIMIT_CONFIG_TEXT_BYTES);
-        rc = agent_input_write(&input, &text);
+        rc = starter_settings(starter, host, key, epoch, address, local, &text);
         if (rc)
             rc = err_set(
                 &err, rc,
@@ -291,7 +307,7 @@ static void starter_on_started(void *arg, const char *host)
 
 /* Makes a starter. Its port is that of --port, or else the one at which an earlier driver of the
  * job listened. */
-int starter_create(const struct starter_parts *parts, starter_failed_fn *failed, void *arg,
+int starter_create(const struct starter_parts *parts, starter_event_fn *happened, void *arg,
                    struct starter **ret_starter, struct hvd_err *err)
 {
     static const struct launch_ops ops = { starter_on_started, starter_on_failed };
@@ -303,7 +319,7 @@ int starter_create(const struct starter_parts *parts, starter_failed_fn *failed,
         return err_set(err, HVD_E_NOMEM,
                        "no memory for the starts of agents; free memory on this host");
     starter->parts = *parts;
-    starter->failed = failed;
+    starter->happened = happened;
     starter->arg = arg;
     starter->port = config->port ? config->port : config->facts->port;
     starter->tell_at_us = TIME_NEVER;
@@ -365,6 +381,8 @@ void starter_await_agents(struct starter *starter)
 {
     int64_t patience_us = starter->parts.config->core->lease_us / 4;
 
+    if (starter->parts.config->core->join)
+        return; /* agents of hosts that join are told by those hosts' own processes */
     each_host(starter, 1u << AGENT_AWAY, listen_for_agent);
     starter->tell_at_us =
         time_add(clock_now_us(), patience_us < TELL_AFTER_US ? patience_us : TELL_AFTER_US);
@@ -376,4 +394,24 @@ void starter_tick(struct starter *starter)
         return;
     starter->tell_at_us = TIME_NEVER;
     each_host(starter, 1u << AGENT_AWAY, starter_start);
+}
+
+int starter_listen(struct starter *starter, struct hvd_err *err)
+{
+    const struct loop_config *config = starter->parts.config;
+    const char *address;
+    int rc;
+
+    if (starter->listens)
+        return 0;
+    rc = server_listen(starter->parts.server, config->listen, config->port, &address, NULL, err);
+    starter->listens = !rc;
+    if (rc != HVD_E_BUSY || !config->resumed)
+        return rc;
+    if (!starter->busy)
+        log_warning(
+            NET, "%s; the earlier driver of the job may still use the port; the driver tries again",
+            err->text);
+    starter->busy = true;
+    return 0;
 }

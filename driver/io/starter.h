@@ -29,17 +29,25 @@ struct starter_parts { /* everything here is borrowed while the starter lives */
     struct scribe *scribe; /* records a new port of the job */
 };
 
-/* The callback for a host on which no agent could be started. `why` does not name the host. The
- * event loop calls the callback, or starter_start does. */
-typedef void starter_failed_fn(void *arg, const char *host, const char *why);
+/* Gets the EVENT_AGENT_FAILED of a host on which no agent could be started. The event loop calls
+ * it, or starter_start does; it may add the time. */
+typedef void starter_event_fn(void *arg, struct event *event);
 
-int starter_create(const struct starter_parts *parts, starter_failed_fn *failed, void *arg,
+int starter_create(const struct starter_parts *parts, starter_event_fn *happened, void *arg,
                    struct starter **ret_starter, struct hvd_err *err) MUST_CHECK;
+/* Appends the settings of an agent, which it reads when it is started, to `out`. driver NULL: the
+ * reader adds the address. local: the agent runs on this machine. 0, HVD_E_NOMEM or HVD_E_LIMIT. */
+int starter_settings(const struct starter *starter, const char *host, const uint8_t *key,
+                     uint64_t epoch, const char *driver, bool local, struct buf *out) MUST_CHECK;
 void starter_free(struct starter *starter);
 
 /* Starts an agent on the host. If an agent of the job already runs there, that agent is told the
  * address to dial. */
 void starter_start(struct starter *starter, const char *host);
+
+/* Listens for hosts that join, unless it does so already. 0 also if the former driver may have the
+ * port: then a later call tries again. */
+int starter_listen(struct starter *starter, struct hvd_err *err) MUST_CHECK;
 
 /* After a takeover: listens at the addresses that the agents of the former driver dial. */
 void starter_await_agents(struct starter *starter);

@@ -8,22 +8,14 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "driver/core/compact.h"
+#include "driver/store/store_core.h"
 
 #define COMPACTED_MAX (8 * LIMIT_WORKERS) /* records: a few for each worker, slot and host */
 
 struct compacting {
     struct core *core;
-    uint64_t read;
     struct VEC(struct journal_record) records; /* they borrow from the core */
 };
-
-static int compact_read(void *arg, const struct journal_record *record, struct hvd_err *err)
-{
-    struct compacting *own = arg;
-
-    own->read++;
-    return core_replay(own->core, record, err);
-}
 
 static int compact_take(void *arg, const struct journal_record *record)
 {
@@ -39,13 +31,15 @@ int journal_compact(struct store *store, const struct core_config *config, uint6
                     struct hvd_err *err)
 {
     struct compacting own = { .core = core_create(config, NULL) };
-    int rc = own.core ? store_replay(store, compact_read, &own, err) : HVD_E_NOMEM;
+    uint64_t read = 0;
+    int rc = own.core ? store_replay_core(store, own.core, &read, err) : HVD_E_NOMEM;
 
     if (!rc)
         rc = core_compact(own.core, compact_take, &own);
-    if (rc && rc != HVD_DONE && !own.read)
-        err_set(err, rc, "the journal cannot be compacted: %s", err_text(rc));
-    if (!rc && own.records.count > own.read / 2)
+    if (rc && rc != HVD_DONE && !read)
+        err_set(err, rc, "the journal cannot be compacted: %s; the driver tries again later",
+                err_text(rc));
+    if (!rc && own.records.count > read / 2)
         rc = HVD_DONE;
     if (!rc)
         rc = store_replace(store, own.records.items, own.records.count, err);

@@ -185,7 +185,8 @@ static int job_file_check(struct store *store, struct hvd_err *err)
     }
     db_reset(row.stmt);
     if (!rc && (uint64_t)token != file->token)
-        rc = err_set(err, HVD_E_LOST, "another driver (%s) has taken over this job", who);
+        rc = err_set(err, HVD_E_LOST,
+                     "another driver (%s) has taken over this job; this driver ends", who);
     return rc;
 }
 
@@ -227,11 +228,14 @@ static int job_file_add(struct job_file *file, const struct journal_record *reco
     int rc;
 
     if (wrong)
-        return err_set(err, HVD_E_INVAL, "the journal cannot hold %s: %s",
+        return err_set(err, HVD_E_INVAL,
+                       "the journal cannot hold %s: %s; this is a bug of hvd-elastic, please "
+                       "report it",
                        journal_kind_name(record->kind), wrong);
     rc = record_row_bind(&file->row, &file->stmt[ADD], record);
     if (rc)
-        return err_set(err, rc, "the journal's record %s cannot be written: %s",
+        return err_set(err, rc,
+                       "the journal's record %s cannot be written: %s; free memory on this host",
                        journal_describe(record, text), err_text(rc));
     return db_run(&file->stmt[ADD], err);
 }
@@ -339,7 +343,7 @@ int job_file_open(const char *path, const struct db_options *options, const stru
     file = mem_zalloc(sizeof(*file));
     if (!file)
         return err_set(err, HVD_E_NOMEM, "job %s: %s", path, err_text(HVD_E_NOMEM));
-    file->store = (struct store){ &job_file_ops, CHECK_US };
+    file->store = (struct store){ &job_file_ops, CHECK_US, TIME_NEVER };
     record_row_init(&file->row);
     /* The first step of the schema makes the tables and writes the facts. The facts' texts are
      * hexadecimal there, so that no quote in a text ends the SQL. */
@@ -407,12 +411,17 @@ int job_file_put_aside(const char *path, const char *aside, struct hvd_err *err)
         rc = db_settle(file_of(store)->db, err);
     store_close(store);
     if (!rc && rename(path, aside))
-        rc =
-            err_set(err, HVD_E_IO, "%s: cannot be renamed to %s: %s", path, aside, strerror(errno));
+        rc = err_set(err, HVD_E_IO,
+                     "%s: the file cannot be renamed to %s: %s; make the directory writable for "
+                     "this user, and check the disk",
+                     path, aside, strerror(errno));
     for (size_t i = 0; i < ARRAY_SIZE(suffixes) && !rc; i++) {
         snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
         if (unlink(name) && errno != ENOENT)
-            rc = err_set(err, HVD_E_IO, "%s: cannot be removed: %s", name, strerror(errno));
+            rc = err_set(err, HVD_E_IO,
+                         "%s: the file cannot be removed: %s; make the directory writable for this "
+                         "user, and check the disk",
+                         name, strerror(errno));
     }
     return rc;
 }

@@ -24,7 +24,8 @@ static int path_or_no_memory(char *path, char **ret_path, struct hvd_err *err)
                          "no memory for the path of the state directory; free memory on this host");
 }
 
-/* Returns "FOLDER/NAME", which the caller frees; NULL: memory is out, or the path is too long. */
+/* Returns "FOLDER/NAME", which the caller frees; NULL: no memory is left, or the path is too
+ * long. */
 char *job_path_join(const char *folder, const char *name)
 {
     struct buf path;

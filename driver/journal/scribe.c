@@ -44,7 +44,8 @@ struct scribe {
     int rc;         /* the code of the failure that has ended the thread; 0: no failure */
     struct hvd_err err;
     struct store_peers peers;
-    bool compacts; /* `config` is set */
+    int64_t held_until_us; /* that of the store */
+    bool compacts;         /* `config` is set */
     struct core_config config;
     uint64_t grown; /* records of the journal since it was last compacted */
 
@@ -87,7 +88,7 @@ static const char *put_text(char **at, const char *text)
 }
 
 /* Copies the write with all that it points to into one block, because the core frees its own memory
- * when the step is over. NULL: memory is out. The caller frees the entry with mem_free. */
+ * when the step is over. NULL: no memory is left. The caller frees the entry with mem_free. */
 static struct scribe_entry *scribe_entry_create(const struct job_write *write)
 {
     const struct journal_record *record = write->record;
@@ -146,7 +147,7 @@ static void wake_loop(struct scribe *scribe)
     while (wrote < 0 && errno == EINTR); /* EAGAIN: the descriptor is readable already */
 }
 
-static void drop_all(struct list *list)
+static void scribe_drop_all(struct list *list)
 {
     LIST_EACH_SAFE (it, after, list) {
         list_remove(it);
@@ -249,15 +250,18 @@ static void *scribe_thread(void *arg)
                  ? store_write(scribe->store, scribe->writes, scribe->batch_count, &err)
                  : store_check(scribe->store, &err);
         if (!rc)
-            drop_all(&scribe->batch);
+            scribe_drop_all(&scribe->batch);
         pthread_mutex_lock(&scribe->lock);
         if (!rc) {
             store_peers(scribe->store, &scribe->peers);
+            /* The event loop waits for the end of a batch, and for a new hold of the store when
+             * the last one is over. */
+            if (scribe->batch_count > 0 || scribe->held_until_us < clock_now_us())
+                wake_loop(scribe);
+            scribe->held_until_us = scribe->store->held_until_us;
             scribe->failing_since_us = 0;
             scribe->durable += scribe->batch_count;
             scribe->waiting_bytes -= scribe->batch_bytes;
-            if (scribe->batch_count > 0)
-                wake_loop(scribe);
             rc = scribe_shorten(scribe, &err);
             scribe->batch_count = scribe->batch_bytes = 0;
             /* A write has also checked the owner. */
@@ -285,8 +289,8 @@ void scribe_compact(struct scribe *scribe, const struct core_config *config, uin
 
 static void scribe_free(struct scribe *scribe)
 {
-    drop_all(&scribe->batch);
-    drop_all(&scribe->waiting);
+    scribe_drop_all(&scribe->batch);
+    scribe_drop_all(&scribe->waiting);
     pthread_cond_destroy(&scribe->wake);
     pthread_mutex_destroy(&scribe->lock);
     if (scribe->fd >= 0)
@@ -305,8 +309,11 @@ int scribe_start(struct store *store, int64_t check_us, struct scribe **ret_scri
 
     ASSERT(check_us > 0);
     if (!scribe)
-        return err_set(err, HVD_E_NOMEM, "the journal's thread: %s", err_text(HVD_E_NOMEM));
+        return err_set(
+            err, HVD_E_NOMEM,
+            "no memory for the thread that writes the journal; free memory on this host");
     scribe->store = store;
+    scribe->held_until_us = store->held_until_us;
     scribe->check_us = check_us;
     list_init(&scribe->waiting);
     list_init(&scribe->batch);
@@ -327,8 +334,8 @@ int scribe_start(struct store *store, int64_t check_us, struct scribe **ret_scri
 }
 
 /* Hands a write to the thread, and returns its number: the writes are numbered 1, 2, 3 ... 0: the
- * write was not taken, because memory is out or too much waits. The copy is made before the lock is
- * taken, so the thread never waits for the copy of a large record. */
+ * write was not taken, because no memory is left or too much waits. The copy is made before the
+ * lock is taken, so the thread never waits for the copy of a large record. */
 uint64_t scribe_put(struct scribe *scribe, const struct job_write *write)
 {
     struct scribe_entry *entry = scribe_entry_create(write);
@@ -387,6 +394,16 @@ int scribe_fd(const struct scribe *scribe)
     return scribe->fd;
 }
 
+int64_t scribe_held_until(struct scribe *scribe)
+{
+    int64_t until_us;
+
+    pthread_mutex_lock(&scribe->lock);
+    until_us = scribe->held_until_us;
+    pthread_mutex_unlock(&scribe->lock);
+    return until_us;
+}
+
 void scribe_peers(struct scribe *scribe, struct store_peers *ret_peers)
 {
     pthread_mutex_lock(&scribe->lock);
@@ -429,8 +446,7 @@ int scribe_stop(struct scribe *scribe, struct hvd_err *err)
     scribe->stopping = true;
     pthread_cond_signal(&scribe->wake);
     pthread_mutex_unlock(&scribe->lock);
-    rc = pthread_join(scribe->thread, NULL);
-    ASSERT(rc == 0);
+    thread_join(scribe->thread);
     rc = scribe->rc;
     if (rc && err)
         *err = scribe->err;

@@ -31,8 +31,8 @@ int scribe_start(struct store *store, int64_t check_us, struct scribe **ret_scri
 void scribe_compact(struct scribe *scribe, const struct core_config *config, uint64_t records);
 
 /* Copies the write and returns without waiting for the disk. Returns the number of the write: 1, 2,
- * 3 ... Returns 0 when memory is out, or when more than LIMIT_JOURNAL_WAITING_BYTES are waiting.
- * After a failure of the thread each write is dropped. */
+ * 3 ... Returns 0 when no memory is left, or when more than LIMIT_JOURNAL_WAITING_BYTES are
+ * waiting. After a failure of the thread each write is dropped. */
 uint64_t scribe_put(struct scribe *scribe, const struct job_write *write);
 
 /* The writes that scribe_put takes between these two calls belong to one step of the core, and go
@@ -54,6 +54,11 @@ int scribe_fd(const struct scribe *scribe);
  * failed write each call returns the code of that failure (HVD_E_LOST: another driver owns the
  * store), and no later write is made. */
 int scribe_look(struct scribe *scribe, uint64_t *ret_durable, struct hvd_err *err) MUST_CHECK;
+
+/* Returns the time until which no other driver can have claimed the job (store.h). When it has
+ * passed, and a later call of the store finds that no driver has, the descriptor becomes readable.
+ */
+int64_t scribe_held_until(struct scribe *scribe);
 
 /* Returns the standbys of the job, as the store has last seen them. */
 void scribe_peers(struct scribe *scribe, struct store_peers *ret_peers);

@@ -195,7 +195,7 @@ static void start_free(struct start *start)
  * and ends with a remedy if one is known. */
 static void start_on_ended(void *arg, const struct command_end *end)
 {
-    static const char nothing[] = "no reason was printed";
+    static const char nothing[] = "the program printed no reason";
     /* clang-format off */
     static const struct {
         const char *part;

@@ -23,7 +23,8 @@ struct launch_config {
     const char *local_path; /* the path of our own hvd-agent, for local hosts */
     uint64_t ssh_port;      /* 0: the port that ssh is configured with */
     const char *ssh_identity_file;
-    const char *ssh_host_keys;   /* a value of StrictHostKeyChecking; NULL: as ssh is configured */
+    /* a value of StrictHostKeyChecking; NULL: the configuration of ssh decides */
+    const char *ssh_host_keys;
     const char *const *ssh_args; /* words for ssh; the last one is NULL */
     int64_t limit_us;            /* a start that takes longer has failed, in µs */
     uint32_t parallel;

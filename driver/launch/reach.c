@@ -97,7 +97,8 @@ static void *lookups_thread(void *arg)
             ;
     }
     lookups->threads--;
-    /* reach_free has closed the descriptor: it is over, and this thread frees the rest. */
+    /* reach_free has closed the descriptor, so no answer is wanted any more: this thread frees the
+     * rest. */
     last = lookups->threads == 0 && lookups->fd < 0;
     pthread_cond_broadcast(&lookups->changed);
     pthread_mutex_unlock(&lookups->lock);
@@ -162,7 +163,8 @@ static void reach_tell(evutil_socket_t fd, short what, void *arg)
     mem_free(lookup);
 }
 
-/* Called when threads have finished lookups: takes them over, to tell their answers. The lock is
+/* Called when threads have finished lookups: takes them over for reach_tell, which gives their
+ * answers to the owner. The lock is
  * held for the read, so no lookup that is announced stays in `done`. */
 static void reach_on_lookups(evutil_socket_t fd, short what, void *arg)
 {

@@ -68,7 +68,7 @@ static socklen_t address_length(const struct route_address *address)
                                                 : sizeof(address->of.six);
 }
 
-static bool is_loopback(const struct route_address *address)
+static bool route_is_loopback(const struct route_address *address)
 {
     if (address->of.any.sa_family == AF_INET)
         return ntohl(address->of.four.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
@@ -79,7 +79,8 @@ bool route_names_loopback(const char *host)
 {
     struct route_address address;
 
-    return !strcmp(host, "localhost") || (route_parse(&address, host) && is_loopback(&address));
+    return !strcmp(host, "localhost") ||
+           (route_parse(&address, host) && route_is_loopback(&address));
 }
 
 static bool is_link_local(const struct route_address *address)
@@ -162,7 +163,7 @@ static int route_search_interfaces(const struct route_address *to, const char *i
             continue;
         if (source ? is_same_address(&ours, source)
                    : is_link_local(&ours) == is_link_local(to) &&
-                         (only.length || !is_loopback(&ours))) {
+                         (only.length || !route_is_loopback(&ours))) {
             *ret_source = ours;
             return 0;
         }
@@ -223,12 +224,14 @@ int route_find(const char *host, const struct route_address *addresses, size_t c
         return err_set(err, HVD_E_NOTFOUND,
                        "%s: the host has no address; check the name of the host", host);
     if (getifaddrs(&all))
-        return err_set(err, HVD_E_IO, "%s: this machine's addresses cannot be read: %s", host,
-                       strerror(errno));
+        return err_set(
+            err, HVD_E_IO,
+            "%s: this machine's addresses cannot be read: %s; free memory, or raise ulimit -n",
+            host, strerror(errno));
     /* The host is this machine if one of its addresses belongs to this machine; a host name may
      * also have other addresses. */
     for (size_t i = 0; i < count && !answer.local; i++) {
-        answer.local = is_loopback(&addresses[i]);
+        answer.local = route_is_loopback(&addresses[i]);
         /* A bind would not show whether the address is one of this machine, because with
          * ip_nonlocal_bind a bind works for any address. */
         for (const struct ifaddrs *it = all; it && !answer.local; it = it->ifa_next)
@@ -271,8 +274,10 @@ int route_check_interfaces(const char *interfaces, struct hvd_err *err)
     int rc = 0;
 
     if (!all)
-        return err_set(err, HVD_E_IO, "%s: this machine's interfaces cannot be read: %s",
-                       interfaces, strerror(errno));
+        return err_set(
+            err, HVD_E_IO,
+            "%s: this machine's interfaces cannot be read: %s; free memory, or raise ulimit -n",
+            interfaces, strerror(errno));
     for (const struct if_nameindex *it = all; it->if_index; it++) {
         size_t length = strlen(names);
 

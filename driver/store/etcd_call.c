@@ -1,7 +1,7 @@
 /*
  * etcd_call.c: sends calls to the servers of an etcd cluster, one server after the other, and
  * judges their answers. etcd_store.c calls it from one thread. Invariant: each request ends within
- * REQUEST_US, and no answer is longer than LIMIT_ETCD_ANSWER_BYTES.
+ * the limit of its path, and no answer is longer than LIMIT_ETCD_ANSWER_BYTES.
  */
 #include "driver/store/etcd_call.h"
 
@@ -12,17 +12,18 @@
 #include "http/client.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "os/thread.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CONNECT_US   (500 * TIME_MS)
 #define REQUEST_US   (500 * TIME_MS)
-#define READ_US      (5 * TIME_S) /* a page of a journal may be long */
-#define PAUSE_MS     100          /* between two rounds over all servers */
+#define READ_US      (5 * TIME_S)    /* a page of a journal may be long */
+#define SIGN_IN_US   (2 * TIME_S)    /* etcd makes the check of a password slow on purpose */
+#define PAUSE_US     (100 * TIME_MS) /* between two rounds over all servers */
 #define TOKEN_MAX    512
 #define PASSWORD_MAX 1024
 
@@ -175,7 +176,9 @@ static int etcd_ask(struct etcd *etcd, const char *path, struct span body, json_
                                     .body = body.at,
                                     .body_length = body.length,
                                     .body_to = &etcd->answer,
-                                    .limit_us = strcmp(path, "kv/range") ? REQUEST_US : READ_US };
+                                    .limit_us = !strcmp(path, "kv/range")            ? READ_US
+                                                : !strcmp(path, "auth/authenticate") ? SIGN_IN_US
+                                                                                     : REQUEST_US };
     int rc;
 
     snprintf(url, sizeof(url), "%s/v3/%s", server, path);
@@ -215,7 +218,8 @@ static int etcd_sign_in(struct etcd *etcd, struct hvd_err *err)
     }
     token = json_string_value(json_object_get(answer, "token"));
     if (!rc && (!token || strlen(token) > TOKEN_MAX))
-        rc = err_set(err, HVD_E_PROTO, "%s: etcd gives no token for the user %s",
+        rc = err_set(err, HVD_E_PROTO,
+                     "%s: etcd gives no token for the user %s; check the user and the password",
                      etcd->url.server[etcd->server], etcd->user);
     if (!rc) /* the gateway wants the token alone, without "Bearer" */
         snprintf(etcd->authorization, sizeof(etcd->authorization), "Authorization: %s", token);
@@ -258,7 +262,7 @@ int etcd_call(struct etcd *etcd, const char *path, const struct buf *body, json_
             continue;
         if (clock_now_us() >= until_us)
             return rc;
-        (void)poll(NULL, 0, PAUSE_MS);
+        thread_pause(PAUSE_US);
     }
 }
 
@@ -318,7 +322,9 @@ int etcd_pair_at(const json_t *kvs, size_t index, struct etcd_pair *pair, struct
         rc = etcd_unbase64(&pair->key, json_string_value(key), json_string_length(key));
     if (!rc && value)
         rc = etcd_unbase64(&pair->value, json_string_value(value), json_string_length(value));
-    return rc ? err_set(err, rc, "an answer of etcd cannot be read: %s; is a proxy between?",
+    return rc ? err_set(err, rc,
+                        "an answer of etcd cannot be read: %s; let the driver reach etcd without a "
+                        "proxy",
                         err_text(rc))
               : 0;
 }

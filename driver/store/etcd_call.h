@@ -47,7 +47,8 @@ int etcd_call(struct etcd *etcd, const char *path, const struct buf *body, json_
 int etcd_read_answer(const char *server, long status, struct span body, json_t **ret_answer,
                      struct hvd_err *err) MUST_CHECK;
 
-/* A number of 64 bits, which etcd writes as text. 0: it is missing, or no number. */
+/* Returns a number of 64 bits, which etcd writes as text. 0: the number is missing, or the text is
+ * no number. */
 int64_t etcd_number(const json_t *object, const char *name);
 
 /* The list of keys in the answer of a range, and of operation number `index` of a transaction.
@@ -56,7 +57,7 @@ const json_t *etcd_kvs(const json_t *answer);
 const json_t *etcd_txn_kvs(const json_t *answer, size_t index);
 
 /* Reads entry number `index` of such a list into `pair`, whose bufs are cleared first. HVD_E_PROTO:
- * it is no pair. */
+ * the entry is not a key with a value. */
 int etcd_pair_at(const json_t *kvs, size_t index, struct etcd_pair *pair,
                  struct hvd_err *err) MUST_CHECK;
 void etcd_pair_init(struct etcd_pair *pair);

@@ -18,6 +18,7 @@
 
 #define KEY_TEXT_MAX (LIMIT_HOST_NAME_BYTES + 32)
 #define PAGE_MOST    512 /* keys that are read at once */
+#define REPORT       "; this is a bug of hvd-elastic, please report it"
 
 static void etcd_journal_key(uint64_t number, char key[KEY_TEXT_MAX])
 {
@@ -27,25 +28,6 @@ static void etcd_journal_key(uint64_t number, char key[KEY_TEXT_MAX])
 /* ---- reading the journal and the blacklist ----------------------------------------------------
  */
 
-/* Reads the whole lines of a step. */
-static int etcd_replay_lines(struct etcd_store *own, struct span lines, store_record_fn *each,
-                             void *arg, struct hvd_err *err)
-{
-    struct journal_record record;
-    struct span line;
-    int rc = 0;
-
-    if (lines.length)
-        lines.length--; /* the end of the last line: span_next would find an empty part after it */
-    while (!rc && lines.length && span_next(&lines, '\n', &line)) {
-        rc = etcd_read_record(&own->record, line, own->next_record, &record, err);
-        if (!rc)
-            rc = each ? each(arg, &record, err) : 0;
-        own->next_record++;
-    }
-    return rc;
-}
-
 /* One key of the journal that was read: the text of its step grows by its value, and the step is
  * replayed with its last key. */
 static int etcd_replay_pair(struct etcd_store *own, const struct etcd_pair *pair, uint64_t *number,
@@ -54,6 +36,8 @@ static int etcd_replay_pair(struct etcd_store *own, const struct etcd_pair *pair
     const struct buf *value = &pair->value;
     char key[KEY_TEXT_MAX];
     const char *name = buf_text(&pair->key) + strlen(own->base);
+    struct journal_record record;
+    struct span lines, line;
     int rc;
 
     /* A journal that was compacted begins with the key that replaces all before it. */
@@ -67,15 +51,28 @@ static int etcd_replay_pair(struct etcd_store *own, const struct etcd_pair *pair
                        "snapshot of etcd",
                        own->base, key);
     if (!value->length || !strchr("+.=", *value->data) || !*value->data)
-        return err_set(err, HVD_E_CORRUPT, "%s%s: the value in etcd is damaged", own->base, key);
+        return err_set(err, HVD_E_CORRUPT,
+                       "%s%s: the value in etcd is damaged; restore the keys of the job from a "
+                       "snapshot of etcd",
+                       own->base, key);
     rc = buf_append(step, value->data + 1, value->length - 1);
     if (rc)
-        return err_set(err, rc, "%s%s: a step of the journal: %s", own->base, key, err_text(rc));
+        return err_set(err, rc,
+                       "%s%s: the step of the journal that ends with this key cannot be read: %s",
+                       own->base, key, err_text(rc));
     if (*value->data == '+') {
         ++*number;
         return 0;
     }
-    rc = etcd_replay_lines(own, etcd_span(step), each, arg, err);
+    lines = etcd_span(step);
+    if (lines.length)
+        lines.length--; /* the end of the last line: span_next would find an empty part after it */
+    while (!rc && lines.length && span_next(&lines, '\n', &line)) {
+        rc = etcd_read_record(&own->record, line, own->next_record, &record, err);
+        if (!rc)
+            rc = each ? each(arg, &record, err) : 0;
+        own->next_record++;
+    }
     buf_clear(step);
     own->next_key = ++*number;
     return rc;
@@ -206,20 +203,21 @@ static int etcd_make_step(struct etcd_store *own, struct etcd_step *step,
     step->facts = own->facts;
     step->changes = mem_zalloc_array(2 * count, sizeof(*step->changes));
     if (!step->changes)
-        return err_set(err, HVD_E_NOMEM, "no memory to write to etcd");
+        return err_set(err, HVD_E_NOMEM, "no memory to write to etcd; free memory on this host");
     for (size_t i = 0; i < count; i++) {
         const struct job_write *write = &writes[i];
         const struct journal_record *record = write->record;
 
         wrong = record ? record_wrong(record) : NULL;
         if (wrong)
-            return err_set(err, HVD_E_INVAL, "the journal cannot hold %s: %s",
+            return err_set(err, HVD_E_INVAL, "the journal cannot hold %s: %s" REPORT,
                            journal_kind_name(record->kind), wrong);
         if (record)
             rc = etcd_write_record(&step->lines, own->next_record + step->records++, record);
         if (rc)
-            return err_set(err, rc, "the journal's record %s cannot be written: %s",
-                           journal_describe(record, text), err_text(rc));
+            return err_set(err, rc, "the journal's record %s cannot be made ready for etcd: %s%s",
+                           journal_describe(record, text), err_text(rc),
+                           rc == HVD_E_NOMEM ? "; free memory on this host" : REPORT);
         if (write->port)
             step->facts.port = write->port;
         if (write->ended) {
@@ -266,7 +264,8 @@ static void etcd_put_change(struct etcd_txn *txn, const struct etcd_change *chan
 }
 
 /* Judges a transaction whose comparisons did not hold: another driver is the owner, or the same
- * transaction was carried out before, and its answer was lost. */
+ * transaction was carried out before, and its answer was lost. Returns HVD_E_LOST: the former; 0:
+ * the latter; HVD_E_CORRUPT: another program has written the key. */
 static int etcd_judge_write(struct etcd_store *own, const json_t *answer, const char *key,
                             struct span value, struct hvd_err *err)
 {
@@ -287,8 +286,9 @@ static int etcd_judge_write(struct etcd_store *own, const json_t *answer, const 
             pair.value.length == value.length && !memcmp(pair.value.data, value.at, value.length);
     if (!rc && !same)
         rc = err_set(err, HVD_E_CORRUPT,
-                     "%s%s: another program has written this key of the job in etcd", own->base,
-                     key);
+                     "%s%s: another program has written this key of the job in etcd; keep other "
+                     "programs away from the keys of the job",
+                     own->base, key);
     etcd_pair_release(&pair);
     return rc;
 }
@@ -403,7 +403,9 @@ int etcd_store_replace(struct store *store, const struct journal_record *records
             record_wrong(&records[i]) ? HVD_E_INVAL : etcd_write_record(&value, i + 1, &records[i]);
     if (rc) {
         buf_release(&value);
-        return err_set(err, rc, "the journal in etcd cannot be compacted: %s", err_text(rc));
+        return err_set(err, rc,
+                       "the journal in etcd cannot be compacted: %s; the driver tries again later",
+                       err_text(rc));
     }
     etcd_journal_key(own->next_key, key);
     etcd_begin_fenced(own, &txn);

@@ -12,14 +12,14 @@
 #include "base/time.h"
 #include "driver/store/etcd_store_internal.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_MS        100 /* how often a claim looks whether the former lease is over */
-#define LEASE_MARGIN_S 2   /* a claim waits for so much longer than the lease */
+#define LOOK_US        (100 * TIME_MS) /* how often a claim looks whether the former lease is over */
+#define LEASE_MARGIN_S 2               /* a claim waits for so much longer than the lease */
 /* etcd is asked for so much more than the lease. A standby sees in the time that is left when the
  * lease is over: etcd itself ends a lease up to a second late, and grants none below two seconds.
  */
@@ -55,7 +55,8 @@ int etcd_store_check_config(const struct etcd_store_config *config, struct hvd_e
         return err_set(err, HVD_E_INVAL,
                        "--store-key: its certificate is missing; give --store-cert");
     if (config->password_file && !config->user && !*url.user)
-        return err_set(err, HVD_E_INVAL, "--store-password-file: give --store-user too");
+        return err_set(err, HVD_E_INVAL,
+                       "--store-password-file: a password needs a user; give --store-user too");
     if (config->user && strlen(config->user) > ETCD_USER_MAX)
         return err_set(err, HVD_E_LIMIT, "--store-user: longer than %d bytes; use another user",
                        ETCD_USER_MAX);
@@ -90,7 +91,10 @@ static int etcd_find_facts(struct etcd_store *own, struct hvd_err *err)
     etcd_txn_get(&txn, "facts");
     rc = etcd_txn_run(&txn, own->etcd, &held, &answer, err);
     if (!rc && !etcd_txn_kvs(answer, 0))
-        rc = err_set(err, HVD_E_NOTFOUND, "%s: there is no such job in etcd", own->base);
+        rc = err_set(err, HVD_E_NOTFOUND,
+                     "%s: there is no such job in etcd; give the name and the --store that the job "
+                     "was started with",
+                     own->base);
     else if (!rc)
         rc = etcd_take_facts(own, etcd_txn_kvs(answer, 0), err);
     json_decref(answer);
@@ -145,11 +149,12 @@ static int etcd_grant(struct etcd_store *own, struct hvd_err *err)
     buf_init(&text, 256);
     rc = buf_printf(&text, "{\"TTL\":\"%" PRId64 "\"}", own->lease_s + LEASE_SPARE_S);
     if (rc)
-        err_set(err, rc, "no memory for a lease; free memory on this host");
+        err_set(err, rc, "no memory for the request of a lease; free memory on this host");
     else
         rc = etcd_call(own->etcd, "lease/grant", &text, &answer, err);
     if (!rc && !etcd_number(answer, "ID"))
-        rc = err_set(err, HVD_E_PROTO, "etcd gives no lease; is a proxy between?");
+        rc = err_set(err, HVD_E_PROTO,
+                     "etcd has granted no lease; let the driver reach etcd without a proxy");
     if (!rc) {
         own->lease = etcd_number(answer, "ID");
         own->kept_us = began_us;
@@ -159,7 +164,6 @@ static int etcd_grant(struct etcd_store *own, struct hvd_err *err)
     return rc;
 }
 
-/* Reports that another driver owns the job. kvs: the key "owner" as it is now; NULL: it is gone. */
 int etcd_lost(const json_t *kvs, struct hvd_err *err)
 {
     struct etcd_owner owner = { .who = "unknown: its key is gone" };
@@ -169,7 +173,8 @@ int etcd_lost(const json_t *kvs, struct hvd_err *err)
     if (kvs && !etcd_pair_at(kvs, 0, &pair, NULL))
         (void)!etcd_read_owner(etcd_span(&pair.value), &owner, NULL);
     etcd_pair_release(&pair);
-    return err_set(err, HVD_E_LOST, "another driver (%s) has taken over this job", owner.who);
+    return err_set(err, HVD_E_LOST, "another driver (%s) has taken over this job; this driver ends",
+                   owner.who);
 }
 
 /* Begins a transaction that only the owner may make. */
@@ -205,14 +210,15 @@ static int etcd_call_lease(struct etcd_store *own, const char *path, int64_t lea
     buf_init(&text, 256);
     rc = buf_printf(&text, "{\"ID\":\"%" PRId64 "\"}", lease);
     if (rc)
-        err_set(err, rc, "no memory for a lease; free memory on this host");
+        err_set(err, rc, "no memory for the request of a lease; free memory on this host");
     else
         rc = etcd_call(own->etcd, path, &text, ret_answer, err);
     buf_release(&text);
     return rc;
 }
 
-/* Asks etcd to renew the lease. *ret_alive: it is renewed; otherwise it had run out. */
+/* Asks etcd to renew the lease of this driver. *ret_alive true: the lease is renewed; false: the
+ * lease had already run out. */
 static int etcd_renew(struct etcd_store *own, bool *ret_alive, struct hvd_err *err)
 {
     int64_t began_us = clock_now_us();
@@ -226,64 +232,72 @@ static int etcd_renew(struct etcd_store *own, bool *ret_alive, struct hvd_err *e
     return rc;
 }
 
-/* Finds out which drivers stand by. Without an answer the list stays as it is. */
-static void etcd_find_peers(struct etcd_store *own)
-{
-    struct store_peers peers = { .count = 0 };
-    struct etcd_pair pair;
-    json_t *answer = NULL;
-
-    if (etcd_range(own->etcd, own->base, "standby/", "standby/", STORE_PEERS_MAX, &answer, NULL))
-        return;
-    etcd_pair_init(&pair);
-    for (size_t i = 0; i < json_array_size(etcd_kvs(answer)); i++)
-        if (!etcd_pair_at(etcd_kvs(answer), i, &pair, NULL))
-            (void)!etcd_read_peers(etcd_span(&pair.value), &peers, NULL);
-    etcd_pair_release(&pair);
-    json_decref(answer);
-    own->peers = peers;
-}
-
 static void etcd_store_peers(struct store *store, struct store_peers *ret_peers)
 {
     *ret_peers = etcd_of(store)->peers;
 }
 
+/* The time is counted from the moment at which the request was sent: etcd has renewed the lease
+ * then or later. */
+static void etcd_hold(struct etcd_store *own)
+{
+    own->store.held_until_us = own->kept_us + own->lease_s * TIME_S;
+}
+
 /* Renews the lease when a third of it is over. A lease that has run out is replaced: as long as no
- * other driver has claimed the job, this one is still its owner. */
+ * other driver has claimed the job, this one is still its owner. If the answer comes after the
+ * lease was over, a standby may have seen it over, and may be claiming the job. Then the key
+ * `alive` is written anew: the claim of that standby fails, or this write does. */
 int etcd_keep(struct etcd_store *own, struct hvd_err *err)
 {
+    struct store_peers peers = { .count = 0 };
+    struct etcd_pair pair;
+    json_t *answer = NULL;
     struct etcd_txn txn;
-    bool alive;
+    bool alive, in_time;
     int rc;
 
     if (clock_now_us() < own->kept_us + own->lease_s * TIME_S / 3)
         return 0;
     rc = etcd_renew(own, &alive, err);
-    if (alive)
-        etcd_find_peers(own);
-    if (rc || alive)
+    in_time = clock_now_us() <= own->store.held_until_us;
+    if (alive && in_time)
+        etcd_hold(own);
+    /* Asks which drivers stand by. If etcd does not answer, the list stays unchanged. */
+    if (alive &&
+        !etcd_range(own->etcd, own->base, "standby/", "standby/", STORE_PEERS_MAX, &answer, NULL)) {
+        etcd_pair_init(&pair);
+        for (size_t i = 0; i < json_array_size(etcd_kvs(answer)); i++)
+            if (!etcd_pair_at(etcd_kvs(answer), i, &pair, NULL))
+                (void)!etcd_read_peers(etcd_span(&pair.value), &peers, NULL);
+        etcd_pair_release(&pair);
+        json_decref(answer);
+        own->peers = peers;
+    }
+    if (rc || (alive && in_time))
         return rc;
-    rc = etcd_grant(own, err);
+    rc = alive ? 0 : etcd_grant(own, err);
     if (rc)
         return rc;
     etcd_begin_fenced(own, &txn);
     etcd_txn_put(&txn, "alive", (struct span){ "", 0 }, own->lease);
     rc = etcd_run_fenced(own, &txn, err);
-    if (rc)
+    if (rc) {
         own->kept_us = 0; /* tried again by the next call */
-    else
-        log_warning(STORE,
-                    "the lease of this driver had run out, and no other driver has taken the "
-                    "job: the lease is renewed");
-    return rc;
+        return rc;
+    }
+    etcd_hold(own);
+    log_warning(STORE, "the lease of this driver had run out, and no other driver has taken the "
+                       "job: the lease is renewed");
+    return 0;
 }
 
 /* The result of a look at the owner; the facts of the same moment are in own->facts. */
 struct etcd_seen {
     bool alive;
-    bool is_free;     /* the job may be claimed at once */
-    int64_t revision; /* of the key "owner"; 0: there is none */
+    bool is_free;           /* the job may be claimed at once */
+    int64_t revision;       /* of the key "owner"; 0: there is none */
+    int64_t alive_revision; /* of the key "alive"; 0: there is none */
     struct etcd_owner owner;
 };
 
@@ -303,7 +317,8 @@ static int etcd_see(struct etcd_store *own, struct etcd_seen *ret_seen, struct h
     etcd_txn_begin(&txn, own->base);
     etcd_txn_get(&txn, "owner");
     etcd_txn_get(&txn, "alive");
-    etcd_txn_get(&txn, "facts"); /* of the same moment: a driver that has ended the job is gone */
+    /* in the same transaction, because a driver that has ended the job has left no lease */
+    etcd_txn_get(&txn, "facts");
     etcd_pair_init(&pair);
     rc = etcd_txn_run(&txn, own->etcd, &held, &answer, err);
     if (!rc && etcd_txn_kvs(answer, 2))
@@ -315,6 +330,7 @@ static int etcd_see(struct etcd_store *own, struct etcd_seen *ret_seen, struct h
         seen.revision = pair.revision;
     }
     lease = etcd_number(json_array_get(etcd_txn_kvs(answer, 1), 0), "lease");
+    seen.alive_revision = etcd_number(json_array_get(etcd_txn_kvs(answer, 1), 0), "mod_revision");
     if (!rc && lease) {
         rc = etcd_call_lease(own, "lease/timetolive", lease, &left, err);
         /* A lease that is gone by now was given back after the look, perhaps by a driver that has
@@ -334,8 +350,10 @@ static int etcd_see(struct etcd_store *own, struct etcd_seen *ret_seen, struct h
     return rc;
 }
 
-/* Makes this driver the owner, if the owner is still the one that was seen. *ret_won: it is made. A
- * claim that was carried out although its answer was lost is known by its token. */
+/* Makes this driver the owner of the job, if the key "owner" has not changed since it was seen, and
+ * the owner has not written the key "alive" again (etcd_keep). *ret_won: this driver is the owner
+ * now. If etcd has carried out an earlier claim whose answer was lost, the token in the key "owner"
+ * shows that. */
 static int etcd_try_claim(struct etcd_store *own, const struct etcd_seen *seen,
                           const struct etcd_owner *owner, bool *ret_won, struct hvd_err *err)
 {
@@ -351,6 +369,7 @@ static int etcd_try_claim(struct etcd_store *own, const struct etcd_seen *seen,
     etcd_pair_init(&pair);
     etcd_txn_begin(&txn, own->base);
     etcd_txn_compare(&txn, "owner", "MOD", seen->revision);
+    etcd_txn_compare(&txn, "alive", "MOD", seen->alive_revision);
     rc = etcd_write_owner(&value, owner);
     if (rc)
         txn.rc = rc;
@@ -369,13 +388,40 @@ static int etcd_try_claim(struct etcd_store *own, const struct etcd_seen *seen,
             own->revision = pair.revision;
     }
     *ret_won = own->revision;
+    if (own->revision)
+        etcd_hold(own);
     json_decref(answer);
     etcd_pair_release(&pair);
     buf_release(&value);
     return rc;
 }
 
-/* Claims the job. A driver that renews its lease keeps its job; that of a dead one runs out. */
+/* Waits until the job may be claimed: a driver that renews its lease keeps its job, that of a dead
+ * one runs out. HVD_E_EXISTS: the driver of the job lives. HVD_E_STATE: the job has ended. */
+static int etcd_await_free(struct etcd_store *own, struct etcd_seen *ret_seen, struct hvd_err *err)
+{
+    int64_t began_us = clock_now_us();
+    bool waits = false;
+    int rc;
+
+    for (;;) {
+        rc = etcd_see(own, ret_seen, err);
+        if (!rc && own->facts.ended) /* perhaps another standby was faster */
+            rc = err_set(err, HVD_E_STATE, "job %s has ended: %s", own->facts.job, own->facts.text);
+        if (rc || ret_seen->is_free)
+            return rc;
+        if (clock_now_us() >= began_us + (ret_seen->owner.lease_s + LEASE_MARGIN_S) * TIME_S)
+            return err_set(err, HVD_E_EXISTS, "the driver of this job lives (%s)",
+                           ret_seen->owner.who);
+        if (!waits)
+            log_info(STORE, "the lease of the former driver (%s) is not over yet; waiting for it",
+                     ret_seen->owner.who);
+        waits = true;
+        thread_pause(LOOK_US);
+    }
+}
+
+/* Claims the job. While etcd is full the claim is tried again for as long as etcd may be silent. */
 static int etcd_store_claim(struct store *store, uint64_t token, const char *who,
                             struct hvd_err *err)
 {
@@ -385,7 +431,7 @@ static int etcd_store_claim(struct store *store, uint64_t token, const char *who
                                 .lease_s = own->lease_s };
     int64_t began_us = clock_now_us();
     struct etcd_seen seen;
-    bool won = false, waits = false;
+    bool won = false, full = false;
     int rc;
 
     etcd_set_patience(own->etcd, ETCD_OPEN_PATIENCE_US);
@@ -393,26 +439,39 @@ static int etcd_store_claim(struct store *store, uint64_t token, const char *who
     own->revision = 0;
     own->tail_known = false;
     for (;;) {
-        rc = etcd_see(own, &seen, err);
-        if (!rc && own->facts.ended) /* by another standby that was faster, for example */
-            rc = err_set(err, HVD_E_STATE, "job %s has ended: %s", own->facts.job, own->facts.text);
-        if (!rc && seen.is_free)
-            rc = etcd_grant(own, err);
-        if (!rc && seen.is_free)
-            rc = etcd_try_claim(own, &seen, &owner, &won, err);
-        if (rc || won)
-            return rc;
-        if (clock_now_us() >= began_us + (seen.owner.lease_s + LEASE_MARGIN_S) * TIME_S)
-            return err_set(err, HVD_E_EXISTS,
+        rc = etcd_await_free(own, &seen, err);
+        if (rc == HVD_E_EXISTS)
+            return err_set(err, rc,
                            "the driver of this job lives (%s); end it first, stand by for it with "
                            "--standby, or take its job over with --takeover",
                            seen.owner.who);
-        if (!waits)
-            log_info(STORE, "the lease of the former driver (%s) is not over yet; waiting for it",
-                     seen.owner.who);
-        waits = true;
-        (void)poll(NULL, 0, LOOK_MS);
+        if (!rc)
+            rc = etcd_grant(own, err);
+        if (!rc)
+            rc = etcd_try_claim(own, &seen, &owner, &won, err);
+        if (won || (rc && rc != HVD_E_FULL) ||
+            (rc && clock_now_us() >= began_us + ETCD_OPEN_PATIENCE_US))
+            return rc;
+        if (rc && !full)
+            log_warning(STORE, "the job cannot be claimed yet, and the claim is tried again: %s",
+                        err ? err->text : err_text(rc));
+        full = full || rc;
+        thread_pause(LOOK_US);
     }
+}
+
+int etcd_store_await_orphan(struct store *store, char ret_who[LIMIT_REASON_BYTES + 1],
+                            struct hvd_err *err)
+{
+    struct etcd_store *own = etcd_of(store);
+    struct etcd_seen seen;
+    int rc;
+
+    etcd_set_patience(own->etcd, ETCD_OPEN_PATIENCE_US);
+    rc = etcd_await_free(own, &seen, err);
+    if (!rc)
+        memcpy(ret_who, seen.owner.who, sizeof(seen.owner.who));
+    return rc;
 }
 
 static int etcd_store_check(struct store *store, struct hvd_err *err)
@@ -470,7 +529,7 @@ int etcd_store_open(const struct etcd_store_config *config, const char *job,
     if (!own)
         return err_set(err, HVD_E_NOMEM,
                        "no memory for the store in etcd; free memory on this host");
-    own->store = (struct store){ &etcd_store_ops, config->lease_us / 3 };
+    own->store = (struct store){ &etcd_store_ops, config->lease_us / 3, 0 };
     own->lease_s = (config->lease_us + TIME_S - 1) / TIME_S;
     own->takeover = config->takeover;
     etcd_record_init(&own->record);
@@ -483,8 +542,10 @@ int etcd_store_open(const struct etcd_store_config *config, const char *job,
             rc = etcd_make_facts(own, fresh, err);
     }
     if (!rc && strcmp(own->facts.job, job) != 0)
-        rc = err_set(err, HVD_E_CORRUPT, "%sfacts: the key in etcd names the job %s", own->base,
-                     own->facts.job);
+        rc = err_set(err, HVD_E_CORRUPT,
+                     "%sfacts: this key of etcd belongs to the job %s, and not to the job %s; give "
+                     "another prefix in --store",
+                     own->base, own->facts.job, job);
     if (rc)
         etcd_store_close(&own->store);
     else
@@ -515,7 +576,8 @@ int etcd_store_begin_anew(struct store *store, const struct job_facts *fresh, st
     if (!rc)
         rc = etcd_make_facts(own, fresh, err);
     if (!rc && memcmp(own->facts.key, fresh->key, sizeof(fresh->key)) != 0)
-        rc = err_set(err, HVD_E_BUSY, "another driver has begun the job %s at this moment",
+        rc = err_set(err, HVD_E_BUSY,
+                     "another driver has begun the job %s at this moment; start a job only once",
                      fresh->job);
     return rc;
 }

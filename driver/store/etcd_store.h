@@ -27,7 +27,7 @@ struct etcd_store_config {
     const char *user;                           /* NULL: that of the URL, or none */
     const char *password_file;                  /* NULL: none */
     bool insecure;                              /* without TLS to other machines */
-    int64_t lease_us;                           /* so long a silent driver keeps its job */
+    int64_t lease_us;                           /* how long a silent driver keeps its job */
     bool takeover;                              /* claim the job even from a driver that lives */
 };
 
@@ -38,10 +38,16 @@ int etcd_store_check_config(const struct etcd_store_config *config, struct hvd_e
  * such job; NULL: the job must be there (HVD_E_NOTFOUND). Nothing is claimed yet.
  *
  * store_claim waits until the lease of a driver that no longer renews it is over. HVD_E_EXISTS: the
- * driver of the job lives. HVD_E_STATE: the job has ended meanwhile. */
+ * driver of the job lives. HVD_E_STATE: the job has ended meanwhile. HVD_E_FULL: etcd is full, and
+ * stays so for 20 s. */
 int etcd_store_open(const struct etcd_store_config *config, const char *job,
                     const struct job_facts *fresh, struct store **ret_store,
                     struct hvd_err *err) MUST_CHECK;
+
+/* Waits until no driver of the job lives, as store_claim does, and claims nothing. ret_who: the
+ * last driver. The codes are those of store_claim. */
+int etcd_store_await_orphan(struct store *store, char ret_who[LIMIT_REASON_BYTES + 1],
+                            struct hvd_err *err) MUST_CHECK;
 
 /* The driver that has made the claim with this token is dead: store_claim does not wait for the end
  * of its lease. */

@@ -32,7 +32,7 @@ struct etcd_store {
     uint64_t next_record;
     struct etcd_record record;
     struct store_peers peers; /* of a driver: its standbys; of a standby: its own addresses */
-    uint16_t peers_port;      /* in the addresses that a standby has announced */
+    uint16_t peers_port;      /* the port in the addresses that a standby has announced */
 };
 
 struct etcd_store *etcd_of(struct store *store);
@@ -43,10 +43,11 @@ struct span etcd_span(const struct buf *buf);
 void etcd_begin_fenced(struct etcd_store *own, struct etcd_txn *txn);
 int etcd_run_fenced(struct etcd_store *own, struct etcd_txn *txn, struct hvd_err *err) MUST_CHECK;
 
-/* Reports that another driver owns the job. kvs: the key "owner" as it is now; NULL: it is gone. */
+/* Sets the error "another driver has taken over this job", and returns HVD_E_LOST. kvs: the present
+ * value of the key "owner"; NULL: the key is gone, so the new owner is unknown. */
 int etcd_lost(const json_t *kvs, struct hvd_err *err);
 
-/* Renews the lease when a third of it is over. */
+/* Renews the lease when a third of it is over, and moves store.held_until_us. */
 int etcd_keep(struct etcd_store *own, struct hvd_err *err) MUST_CHECK;
 
 /* etcd_journal.c: four operations of the store. */

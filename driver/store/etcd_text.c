@@ -97,7 +97,7 @@ static void out_int(struct etcd_out *out, const char *name, int64_t value)
         out_set(out, name, json_integer(value));
 }
 
-/* Makes a JSON text of any bytes. NULL: memory is out. */
+/* Makes a JSON text of any bytes. NULL: no memory is left. */
 static json_t *out_make_text(const char *text)
 {
     json_t *value = json_string(text);
@@ -291,7 +291,7 @@ static struct etcd_in in_begin(struct span line, const char *name, struct hvd_er
                        json_error_code(&why) == json_error_unknown))
         in_no_memory(&in);
     else if (!json_is_object(in.object))
-        in_damaged(&in, "it is not an object of JSON");
+        in_damaged(&in, "the text is not a JSON object");
     return in;
 }
 
@@ -344,7 +344,7 @@ static void in_text(struct etcd_in *in, const char *field, char *text, size_t si
         in_copy_text(in, value, text, size);
 }
 
-/* Returns memory of the arena. NULL: memory is out, or there is a fault already. */
+/* Returns memory of the arena. NULL: no memory is left, or there is a fault already. */
 static void *in_block(struct etcd_in *in, struct arena *lists, size_t bytes)
 {
     void *block = in->rc ? NULL : arena_alloc(lists, bytes);
@@ -431,7 +431,7 @@ int etcd_read_record(struct etcd_record *own, struct span line, uint64_t number,
     arena_release(&own->lists);
     own->host[0] = own->text[0] = '\0';
     if (in_int(&in, "n", 1, INT64_MAX) != (int64_t)number)
-        in_damaged(&in, "it has another number");
+        in_damaged(&in, "the record has another number");
     record.kind = (enum journal_kind)in_int(&in, "kind", 0, INT32_MAX);
     record.term = (uint64_t)in_int(&in, "term", INT64_MIN, INT64_MAX);
     record.incarnation = (uint64_t)in_int(&in, "incarnation", 0, LIMIT_INCARNATIONS);
@@ -460,31 +460,24 @@ int etcd_read_record(struct etcd_record *own, struct span line, uint64_t number,
     return in.rc;
 }
 
-/* Reads the key of the job from its hexadecimal digits. */
-static void in_key(struct etcd_in *in, uint8_t key[JOB_KEY_BYTES])
-{
-    static const char hex[] = "0123456789abcdef";
-    char text[2 * JOB_KEY_BYTES + 1] = "";
-
-    in_text(in, "key", text, sizeof(text));
-    if (strlen(text) != 2 * JOB_KEY_BYTES || strspn(text, hex) != 2 * JOB_KEY_BYTES)
-        in_damaged(in, "the key of the job is not valid");
-    for (size_t i = 0; i < JOB_KEY_BYTES && !in->rc; i++)
-        key[i] =
-            (uint8_t)((strchr(hex, text[2 * i]) - hex) << 4 | (strchr(hex, text[2 * i + 1]) - hex));
-    explicit_bzero(text, sizeof(text));
-}
-
 int etcd_read_facts(struct span line, struct job_facts *ret_facts, struct hvd_err *err)
 {
     struct etcd_in in = in_begin(line, "the value of the key \"facts\"", err);
     struct job_facts facts = { .port = 0 };
+    static const char hex[] = "0123456789abcdef";
+    char text[2 * JOB_KEY_BYTES + 1] = "";
 
     if (in_int(&in, "format", 1, INT32_MAX) > ETCD_FORMAT)
         in.rc = err_set(err, HVD_E_VERSION,
                         "a newer hvd-elastic has written this job; use that one to drive it");
     in_text(&in, "job", facts.job, sizeof(facts.job));
-    in_key(&in, facts.key);
+    in_text(&in, "key", text, sizeof(text));
+    if (strlen(text) != 2 * JOB_KEY_BYTES || strspn(text, hex) != 2 * JOB_KEY_BYTES)
+        in_damaged(&in, "the key of the job is not valid");
+    for (size_t i = 0; i < JOB_KEY_BYTES && !in.rc; i++)
+        facts.key[i] =
+            (uint8_t)((strchr(hex, text[2 * i]) - hex) << 4 | (strchr(hex, text[2 * i + 1]) - hex));
+    explicit_bzero(text, sizeof(text));
     facts.created_wall_us = in_int(&in, "created_us", INT64_MIN, INT64_MAX);
     facts.port = (uint16_t)in_int(&in, "port", 0, UINT16_MAX);
     facts.ended = in_int(&in, "ended", 0, 1) == 1;

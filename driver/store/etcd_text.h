@@ -47,8 +47,8 @@ void etcd_record_init(struct etcd_record *own);
 void etcd_record_release(struct etcd_record *own);
 
 /* Each function reads a line that may come from anywhere. HVD_E_CORRUPT: the line breaks a rule.
- * HVD_E_VERSION: a newer driver has written it. HVD_E_NOMEM: memory is out. The record borrows from
- * `own` until the next one is read; `number` is the number that it must have. */
+ * HVD_E_VERSION: a newer driver has written it. HVD_E_NOMEM: no memory is left. The record borrows
+ * from `own` until the next one is read; `number` is the number that it must have. */
 int etcd_read_record(struct etcd_record *own, struct span line, uint64_t number,
                      struct journal_record *ret_record, struct hvd_err *err) MUST_CHECK;
 int etcd_read_facts(struct span line, struct job_facts *ret_facts, struct hvd_err *err) MUST_CHECK;

@@ -134,8 +134,12 @@ int etcd_txn_run(struct etcd_txn *txn, struct etcd *etcd, bool *ret_held, json_t
     int rc;
 
     txn_text(txn, "]}");
-    rc = txn->rc ? err_set(err, txn->rc, "a transaction of etcd: %s", err_text(txn->rc))
-                 : etcd_call(etcd, "kv/txn", &txn->text, ret_answer, err);
+    rc = txn->rc
+             ? err_set(
+                   err, txn->rc,
+                   "the text of a transaction of etcd cannot be made: %s; free memory on this host",
+                   err_text(txn->rc))
+             : etcd_call(etcd, "kv/txn", &txn->text, ret_answer, err);
     buf_release(&txn->text);
     buf_release(&txn->key);
     if (!rc)
@@ -157,8 +161,11 @@ int etcd_range(struct etcd *etcd, const char *base, const char *folder, const ch
     txn_key(&txn, "range_end", folder, true);
     txn_number(&txn, "limit", (int64_t)limit);
     txn_text(&txn, "}");
-    rc = txn.rc ? err_set(err, txn.rc, "a request to etcd: %s", err_text(txn.rc))
-                : etcd_call(etcd, "kv/range", &txn.text, ret_answer, err);
+    rc = txn.rc
+             ? err_set(err, txn.rc,
+                       "the text of a request to etcd cannot be made: %s; free memory on this host",
+                       err_text(txn.rc))
+             : etcd_call(etcd, "kv/range", &txn.text, ret_answer, err);
     buf_release(&txn.text);
     buf_release(&txn.key);
     return rc;

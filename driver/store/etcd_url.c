@@ -81,7 +81,7 @@ int etcd_url_parse(const char *text, struct etcd_url *ret_url, struct hvd_err *e
         part = (struct span){ at, (size_t)(sign - at) };
         if (memchr(part.at, ':', part.length))
             return err_set(err, HVD_E_INVAL,
-                           "a password does not belong into the URL, which other users can read; "
+                           "a password does not belong in the URL, which other users can read; "
                            "put it into a file, and name that with --store-password-file");
         if (!etcd_is_plain(part, '.') || part.length > ETCD_USER_MAX)
             return err_set(err, HVD_E_INVAL, "the name of the user is not valid; see --store-user");

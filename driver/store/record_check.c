@@ -27,8 +27,8 @@ const char *record_wrong(const struct journal_record *record)
     const struct msg_texts *addresses = &record->addresses;
     const char *wrong;
 
-    if (record->kind < JOURNAL_TERM || record->kind > JOURNAL_BASE)
-        return "a kind that this version does not know";
+    if (record->kind < JOURNAL_TERM || record->kind > JOURNAL_GOODPUT)
+        return "this version of hvd-elastic does not know this kind of record";
     if (record->incarnation > LIMIT_INCARNATIONS)
         return "an incarnation that no worker can have";
     if (record->cause >= CAUSE_COUNT || record->ended >= ENDED_COUNT || record->wall_us < 0)

@@ -54,6 +54,10 @@ struct store_peers {
 struct store {
     const struct store_ops *ops;
     int64_t check_us; /* the owner has to call store_check or store_write at least so often */
+    /* No other driver claims the job before this time, on the clock of clock_now_us. Later another
+     * one may have claimed it, until a call says that none has. TIME_NEVER: the store has no lease.
+     */
+    int64_t held_until_us;
 };
 
 /* The operations of an implementation. Each is described at the function of its name below. */
@@ -82,8 +86,8 @@ int store_facts(struct store *store, struct job_facts *ret_facts, struct hvd_err
 int store_claim(struct store *store, uint64_t token, const char *who,
                 struct hvd_err *err) MUST_CHECK;
 
-/* Checks that this driver is still the owner. HVD_E_LOST: it is not, and the error names the new
- * owner. */
+/* Checks that this driver is still the owner. HVD_E_LOST: another driver is the owner, and the
+ * error names it. */
 int store_check(struct store *store, struct hvd_err *err) MUST_CHECK;
 
 /* store_replay calls `each` with every record of the journal, from the first to the last, and
@@ -101,7 +105,7 @@ int store_write(struct store *store, const struct job_write *writes, size_t coun
                 struct hvd_err *err) MUST_CHECK;
 
 /* Writes these records instead of the whole journal, or changes nothing. Codes are those of
- * store_write. HVD_E_LIMIT: they are too many for one transaction of this store. */
+ * store_write. HVD_E_LIMIT: the records are too many for one transaction of this store. */
 int store_replace(struct store *store, const struct journal_record *records, size_t count,
                   struct hvd_err *err) MUST_CHECK;
 

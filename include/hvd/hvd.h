@@ -20,7 +20,7 @@
  *
  * A function returns an int unless its comment says otherwise:
  *     0          the call succeeded
- *     positive   news that the training program acts on; not an error
+ *     positive   not an error, but news (HVD_HOSTS_UPDATED, HVD_LEFT, ...) that the program acts on
  *     negative   an error. hvd_strerror() turns a code into a sentence; hvd_last_error() names the
  *                cause and the remedy of this one error
  *
@@ -87,7 +87,8 @@ enum hvd_code {
     HVD_E_MISMATCH = -16,    /* two workers disagree about what should be equal */
     HVD_E_LOST = -17,        /* the driver, the agent or a peer is gone */
     HVD_E_UNSUPPORTED = -18, /* not available in this build or on this machine */
-    HVD_E_INTERNAL = -19     /* a bug of hvd-elastic; please report it */
+    HVD_E_INTERNAL = -19,    /* a bug of hvd-elastic; please report it */
+    HVD_E_EXCEPTION = -20    /* the program itself has raised an exception */
 };
 
 /* Returns a short sentence for any code, also for news. The text is never NULL; it is static, so
@@ -286,7 +287,12 @@ typedef enum hvd_kind {
      * `in`, in rank order; each member gets `count` elements. Other members need no in */
     HVD_REDUCE = 11,
     HVD_GATHER = 12,
-    HVD_SCATTER = 13
+    HVD_SCATTER = 13,
+    /* Between two ranks, without the others: HVD_SEND gives `count` elements of `in` to the rank
+     * `root`, HVD_RECV gets `count` elements into `out` from the rank `root`, in host memory. See
+     * "sends and receives" at hvd_start. These two have no function of their own. */
+    HVD_SEND = 14,
+    HVD_RECV = 15
 } hvd_kind;
 
 /* A group: some of the ranks, which make collectives without the other ranks. See
@@ -325,8 +331,9 @@ typedef struct hvd_call {
     hvd_op op;
     /* for floating types only: factors before and after the reduction; 0 means 1 */
     double prescale, postscale;
-    int root; /* of a broadcast, reduce, gather or scatter: its rank in the round, not in the group
-               */
+    /* of a broadcast, reduce, gather or scatter: its rank in the round, not in the group; of a send
+     * or a receive: the rank of the other side */
+    int root;
     const void *in; /* unused in a broadcast, which has only out */
     void *out;
     size_t count;
@@ -365,7 +372,19 @@ HVD_API int hvd_run(const hvd_call *call);
  * operation, which begins when no more can be added to it (docs/embedding.md, "Fusion").
  * Therefore hvd_wait and hvd_test belong to the order of calls that is the same on all members
  * (else HVD_E_MISMATCH). With --fusion-threshold-mb 0 no calls are fused, and any thread may
- * call hvd_wait and hvd_test at any time. */
+ * call hvd_wait and hvd_test at any time.
+ *
+ * Sends and receives are not in this order of calls: no rank but the two takes part, and neither a
+ * collective nor another transfer waits for them. The n-th send of rank a to rank b is received by
+ * the n-th receive at rank b from rank a, of any group; counts, types and tags must be
+ * equal (else HVD_E_MISMATCH, with both sides in words). A send may wait until its receive is
+ * called, for as long as that takes. So transfers that are started with hvd_start never block each
+ * other, or a collective; with hvd_run or hvd_wait a rank waits for the other side alone, and a
+ * deadlock comes only from ranks that wait for each other in a circle. One thing is to be known: a
+ * started small allreduce may not have begun (see below), so wait for it before waiting for a
+ * transfer whose other side needs that allreduce first. Any thread may make them, also while
+ * another thread is in a collective. HVD_E_LIMIT, which ends the round: a rank sends to and
+ * receives from more than 256 ranks (both counted) in one round. */
 typedef struct hvd_request hvd_request;
 HVD_API int hvd_start(const hvd_call *call, hvd_request **ret_request);
 
@@ -405,7 +424,7 @@ HVD_API int hvd_wait_for(hvd_request *request, int64_t timeout_us);
  *
  * HVD_E_STATE: hvd_init has not been called, or hvd_elastic_run has begun and train does not
  * run. HVD_E_LIMIT: more than 1024 groups before hvd_elastic_run, or more than 128 groups that
- * were opened in one round, closed ones included. */
+ * were opened in one round, closed ones and those of hvd_group_open included. */
 typedef struct hvd_place {
     int rank, size;
     int local_rank, local_size;
@@ -418,8 +437,24 @@ HVD_API int hvd_group_create(hvd_belongs_fn *belongs, void *arg, hvd_group **ret
  * does not have are left out. The list is copied. */
 HVD_API int hvd_group_create_of(const int *ranks, size_t count, hvd_group **ret_group);
 
-/* Called in train: closes a group that was opened in this round. HVD_E_INVAL, which ends the
- * round: there is no such group. */
+/* Called in train, by the listed ranks alone: opens a group of them, until the round ends. The
+ * members find each other by the ranks and by the tag, a number that the program chooses; so two
+ * groups of the same ranks need two tags. The list is copied; its order means nothing.
+ *
+ * The call does not wait for the other members, so ranks may open groups in different orders. The
+ * group's first collective waits until all members have opened the group; if one never does, the
+ * log of the job names it as for any collective that does not go on. The members share memory
+ * within a host. A death ends the group with its round. Requests may be pending. A started call of
+ * such a group is made before small allreduces of all ranks that may still be fused ("Fusion").
+ *
+ * HVD_E_STATE: train does not run. These end the round: HVD_E_INVAL: the list is wrong, or does not
+ * have this rank; HVD_E_EXISTS: this rank has opened these ranks with this tag in this round
+ * before; HVD_E_LIMIT: see hvd_group_create. */
+HVD_API int hvd_group_open(const int *ranks, size_t count, uint64_t tag, hvd_group **ret_group);
+
+/* Called in train: closes a group that was opened in this round. A group of hvd_group_open is
+ * closed by each member alone, without waiting. HVD_E_INVAL, which ends the round: there is no such
+ * group. */
 HVD_API int hvd_group_close(hvd_group *group);
 
 /* hvd_group_rank returns the rank of this worker within the group in this round (-1: this worker
@@ -623,6 +658,21 @@ HVD_API int hvd_state_restore(hvd_state *state);
 HVD_API int hvd_state_save(hvd_state *state, const char *path);
 HVD_API int hvd_state_load(hvd_state *state, const char *path);
 
+/* Training thread. Asks for a checkpoint of the newest commit of this worker (or of the state with
+ * which the round began) in the job's --checkpoint-dir, and returns at once. The request is done
+ * when a checkpoint of that commit, or of a later one, is complete: it outlives the loss of all
+ * hosts. No worker writes. One rank may ask, or all: one commit makes one checkpoint. Any rank may
+ * pass the request to hvd_wait, hvd_wait_for and hvd_test at any time. They return
+ *     0              the checkpoint is complete
+ *     HVD_E_STATE    there is no --checkpoint-dir; or the job or the run has ended before; or train
+ *                    was told HVD_HOSTS_UPDATED: the request stays, wait when train is called again
+ *     HVD_E_IO       it could not be written, for the reason in hvd_last_error; ask again
+ *     HVD_E_REVOKED  the round was revoked: return the code from train, and ask again
+ *     HVD_E_LOST, HVD_E_UNSUPPORTED   the agent is gone; the agent or the driver is too old
+ * A change of the members and a new driver do not end a request. While a training thread waits, the
+ * other ranks wait for it in their collectives (docs/embedding.md). */
+HVD_API int hvd_checkpoint(hvd_state *state, hvd_request **ret_request);
+
 /* Adds a callback that the training thread calls when a round begins. Callbacks run in the order
  * in which they were added. hvd_rank, hvd_size and similar functions already return the numbers
  * of the new round, and the state of the round is not loaded yet. Use a callback to rebuild what
@@ -698,7 +748,9 @@ HVD_API int hvd_elastic_next(hvd_state *state, int code);
  * that revokes at the same step again and again trains for ever.
  *
  * hvd_fail gives the reason, in words, for the negative code that train returns next:
- * hvd_last_error and the driver show it instead of a text of the library. Control characters become
+ * hvd_last_error and the driver show it instead of a text of the library. Before a train that
+ * returns 0: the training is done, but the program has failed for this reason; let the process end
+ * with another exit code than 0, and the job ends with 1 and this reason. Control characters become
  * blanks. A long text is cut: at 511 bytes, and at 256 in the driver. HVD_E_STATE: train does not
  * run. */
 HVD_API int hvd_news(void);

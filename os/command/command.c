@@ -7,6 +7,7 @@
 #include "os/command/command.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "os/clock.h"
 #include "os/process.h"
@@ -27,7 +28,8 @@
  * reads can take; the limit is needed because an orphan of the program may go on printing. */
 #define DRAIN_READS 32
 
-/* One end of a pipe, in non-blocking mode, and the event that waits for it. */
+/* A descriptor of the event loop: our end of a pipe, in non-blocking mode, or the pidfd; and the
+ * event that waits for it. */
 struct channel {
     int fd;
     struct event event;
@@ -42,7 +44,7 @@ struct command {
     struct command_ops ops;
     void *arg;
     pid_t pid;          /* 0: reaped, or given up */
-    int report;         /* says whether the program runs: see process_report */
+    int report;         /* a pipe: whether the program runs (process_report) */
     const char *name;   /* argv[0]; borrowed from the owner */
     struct channel end; /* readable when the process has ended */
     struct channel in;
@@ -61,6 +63,8 @@ struct command {
     } input;
     struct buf output;
     struct stderr_tail stderr_tail;
+    size_t stderr_max;
+    size_t stderr_got; /* at most stderr_max and one read more */
 };
 
 /* Closes our end of a pipe, or the pidfd; a closed channel is left as it is. */
@@ -112,8 +116,8 @@ static void command_kill(struct command *command, enum command_how how)
 
 static void command_out_of_memory(struct command *command)
 {
-    err_set(&command->failure, HVD_E_NOMEM, "%s: no memory to run it; free memory on this host",
-            command->name);
+    err_set(&command->failure, HVD_E_NOMEM,
+            "%s: no memory to run this program; free memory on this host", command->name);
     command_kill(command, COMMAND_FAILED);
 }
 
@@ -182,10 +186,13 @@ static ssize_t command_read_stderr(struct command *command)
     stderr_tail_add(&command->stderr_tail, bytes, (size_t)got);
     if (command->ops.stderr_grew)
         command->ops.stderr_grew(command->arg, &command->stderr_tail);
-    return got;
+    if (!command->stderr_max || (command->stderr_got += (size_t)got) <= command->stderr_max)
+        return got;
+    command_kill(command, COMMAND_TOO_LONG);
+    return 0;
 }
 
-/* Closes all descriptors of the command, and its timer. */
+/* Closes all descriptors of the command, and stops its timer. */
 static void command_close(struct command *command)
 {
     channel_close(&command->end);
@@ -301,7 +308,8 @@ static int command_start(struct command *command, const struct command_spec *spe
     if ((spec->input && channel_open(&command->in, true, &theirs[0])) ||
         (spec->output_max && channel_open(&command->out, false, &theirs[1])) ||
         channel_open(&command->err, false, &theirs[2])) {
-        rc = err_set(err, HVD_E_LIMIT, "%s: no pipe to start it: %s; raise ulimit -n",
+        rc = err_set(err, HVD_E_LIMIT,
+                     "%s: no pipe for this program: %s; raise the limit of open files (ulimit -n)",
                      spec->argv[0], strerror(errno));
     } else {
         const struct process_spec process = { .argv = spec->argv,
@@ -328,7 +336,9 @@ static int command_start(struct command *command, const struct command_spec *spe
         (command->in.fd >= 0 &&
          !channel_wait(&command->in, command, EV_WRITE, command_on_writable)) ||
         !command_set_timer(command, spec->limit_us))
-        rc = err_set(err, HVD_E_LIMIT, "%s: cannot be watched: %s; raise ulimit -n, or free memory",
+        rc = err_set(err, HVD_E_LIMIT,
+                     "%s: the program cannot be watched: %s; raise the limit of open files (ulimit "
+                     "-n), or free memory on this host",
                      spec->argv[0], strerror(errno));
     return rc;
 }
@@ -343,12 +353,14 @@ int command_run(struct event_base *base, const struct command_spec *spec,
     int rc = 0;
 
     if (!command)
-        return err_set(err, HVD_E_NOMEM, "%s: no memory to start it; free memory on this host",
+        return err_set(err, HVD_E_NOMEM,
+                       "%s: no memory to start this program; free memory on this host",
                        spec->argv[0]);
     command->base = base;
     command->ops = *ops;
     command->arg = arg;
     command->linger_us = spec->linger_us;
+    command->stderr_max = spec->stderr_max;
     command->name = spec->argv[0];
     command->report = -1;
     command->end.fd = command->in.fd = command->out.fd = command->err.fd = -1;
@@ -358,7 +370,8 @@ int command_run(struct event_base *base, const struct command_spec *spec,
         command->input.length = strlen(spec->input);
         command->input.text = mem_strndup(spec->input, command->input.length);
         if (!command->input.text)
-            rc = err_set(err, HVD_E_NOMEM, "%s: no memory to start it; free memory on this host",
+            rc = err_set(err, HVD_E_NOMEM,
+                         "%s: no memory to start this program; free memory on this host",
                          spec->argv[0]);
     }
     if (!rc)
@@ -395,17 +408,19 @@ void command_free(struct command *command)
     mem_free(command);
 }
 
-/* Returns in words how the program has ended. Only for COMMAND_FAILED the words are not in
- * `text`. */
+/* Returns in words how the program has ended. The words stand in `text`; for COMMAND_FAILED they
+ * are end->why. */
 const char *command_how(const struct command_spec *spec, const struct command_end *end,
                         char text[COMMAND_HOW_MAX])
 {
     int64_t us = end->how == COMMAND_LINGERED ? spec->linger_us : spec->limit_us;
-    char time[TIME_TEXT_MAX];
+    char time[TIME_TEXT_MAX], signal[TEXT_SIGNAL_MAX];
 
     switch (end->how) {
     case COMMAND_EXITED: snprintf(text, COMMAND_HOW_MAX, "exit code %d", end->value); break;
-    case COMMAND_SIGNALED: snprintf(text, COMMAND_HOW_MAX, "ended by signal %d", end->value); break;
+    case COMMAND_SIGNALED:
+        snprintf(text, COMMAND_HOW_MAX, "ended by %s", text_signal(end->value, signal));
+        break;
     case COMMAND_TOO_LATE:
         snprintf(text, COMMAND_HOW_MAX, "did not end within %s, and was killed",
                  time_format(us, time));
@@ -416,7 +431,7 @@ const char *command_how(const struct command_spec *spec, const struct command_en
         break;
     case COMMAND_TOO_LONG:
         snprintf(text, COMMAND_HOW_MAX, "printed more than %zu bytes, and was killed",
-                 spec->output_max);
+                 spec->output_max ? spec->output_max : spec->stderr_max);
         break;
     case COMMAND_FAILED: return end->why;
     case COMMAND_LOST: snprintf(text, COMMAND_HOW_MAX, "ended in an unknown way"); break;

@@ -19,10 +19,11 @@ struct command_spec {
     const char *const *envp; /* ends in NULL; a NULL pointer: the environment of this process */
     const char *input;       /* NULL: /dev/null; copied */
     size_t output_max;       /* more bytes of standard output end the program; 0: /dev/null */
+    size_t stderr_max;       /* more bytes of standard error end the program; 0: no limit */
     int64_t limit_us;        /* TIME_NEVER: no time limit */
     /* how long the program may run after it has closed its output; TIME_NEVER: no limit */
     int64_t linger_us;
-    int dies_with_us; /* see os/process.h */
+    int dies_with_us; /* the signal that kills the program when this process dies; 0: none */
 };
 
 enum command_how {
@@ -31,7 +32,7 @@ enum command_how {
     COMMAND_TOO_LATE, /* killed: the program ran longer than limit_us */
     /* killed: the program ran longer than linger_us after the end of its output */
     COMMAND_LINGERED,
-    COMMAND_TOO_LONG, /* killed: the program printed more than output_max bytes */
+    COMMAND_TOO_LONG, /* killed: the program printed more than output_max or stderr_max bytes */
     /* the program could not be run, or its output not be read: `why` says the reason */
     COMMAND_FAILED,
     /* the exit status was taken elsewhere in this process, or the program did not die */
@@ -54,8 +55,8 @@ struct command_ops {
     void (*output)(void *arg, struct buf *output);
     /* NULL, or: more of the standard error has come. */
     void (*stderr_grew)(void *arg, const struct stderr_tail *stderr_tail);
-    /* The last call; the owner may free the command in it. The children of the program have been
-     * killed too; output that they would still have printed is not waited for. */
+    /* The last callback; the owner may free the command inside it. The children of the program have
+     * been killed too; output that they would still have printed is not waited for. */
     void (*ended)(void *arg, const struct command_end *end);
 };
 
@@ -72,8 +73,8 @@ void command_free(struct command *command);
  * answer. */
 #define COMMAND_REAP_US (2 * INT64_C(1000000))
 
-/* Writes how the program ended: "exit code 3", "ended by signal 9", "not done within 10s, and
- * killed", or `why`. Returns text. */
+/* Writes how the program ended: "exit code 3", "ended by signal 9 (SIGKILL)", "not done within 10s,
+ * and killed", or `why`. Returns text. */
 #define COMMAND_HOW_MAX 160
 const char *command_how(const struct command_spec *spec, const struct command_end *end,
                         char text[COMMAND_HOW_MAX]);

@@ -14,48 +14,45 @@
 /* the most memory that jansson takes for one value, with its place in a list or object */
 #define VALUE_BYTES 192
 
-/* Counts the values that a text may have at most: one, and one for each comma, bracket and brace
- * outside of strings. */
-static size_t count_values(const char *text, size_t length)
+int json_text_load(const char *path, const char *text, size_t length, size_t values_max,
+                   json_t **ret_root, struct hvd_err *err)
 {
+    size_t values;
     bool within = false;
-    size_t count = 1;
+    json_error_t error = { .line = 0 };
+    json_t *root;
+    void *room;
 
+    /* A text has at most one value, and one more for each comma, bracket and brace outside of
+     * strings. */
+    values = 1;
     for (size_t i = 0; i < length; i++) {
         if (within && text[i] == '\\')
             i++;
         else if (text[i] == '"')
             within = !within;
         else if (!within && (text[i] == ',' || text[i] == '[' || text[i] == '{'))
-            count++;
+            values++;
     }
-    return count;
-}
-
-int json_text_load(const char *path, const char *text, size_t length, size_t values_max,
-                   json_t **ret_root, struct hvd_err *err)
-{
-    const size_t values = count_values(text, length);
-    json_error_t error = { .line = 0 };
-    json_t *root;
-    void *room;
-
     if (values > values_max)
         return err_set(err, HVD_E_LIMIT,
-                       "%s: has more than %zu values; use another checkpoint, or a newer "
-                       "hvd-elastic",
+                       "%s: the file has more than %zu values; choose another checkpoint "
+                       "(--from-checkpoint), or use a newer hvd-elastic",
                        path, values_max);
     room = mem_alloc(values * VALUE_BYTES + 2 * length);
     if (!room)
-        return err_set(err, HVD_E_NOMEM, "%s: %s", path, err_text(HVD_E_NOMEM));
+        return err_set(err, HVD_E_NOMEM,
+                       "%s: no memory to read this file; free memory on this host", path);
     mem_free(room);
     root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     if (!root && json_error_code(&error) == json_error_out_of_memory)
-        return err_set(err, HVD_E_NOMEM, "%s: %s", path, err_text(HVD_E_NOMEM));
+        return err_set(err, HVD_E_NOMEM,
+                       "%s: no memory to read this file; free memory on this host", path);
     if (!root || !json_is_object(root)) {
         json_decref(root);
-        return err_set(err, HVD_E_CORRUPT, "%s: line %d: %.100s; use another checkpoint", path,
-                       error.line, root ? "not a JSON object" : error.text);
+        return err_set(err, HVD_E_CORRUPT,
+                       "%s: line %d: %.100s; choose another checkpoint (--from-checkpoint)", path,
+                       error.line, root ? "the text is JSON, but not an object" : error.text);
     }
     *ret_root = root;
     return 0;

@@ -20,8 +20,8 @@ int json_text_load(const char *path, const char *text, size_t length, size_t val
 /* Appends the text as a JSON string, with its quotes. */
 int json_text_quote(struct buf *out, const char *text) MUST_CHECK;
 
-/* Reads an integer of [0, max]; false: the value is none. value may be NULL: a member that is
- * missing. */
+/* Reads an integer of [0, max]; false: the value is not such an integer. value may be NULL, for a
+ * missing member. */
 bool json_text_u64(const json_t *value, uint64_t max, uint64_t *ret_number);
 
 /* Copies a string of at most max bytes without control characters into the arena. 0, HVD_E_CORRUPT

@@ -1,8 +1,8 @@
 /*
- * manifest.c: checkpoints as folders of a storage: written, loaded, found. Called by the driver's
- * catalog, by agents that read a checkpoint for a worker, and by the operator's verbs. Invariant: a
- * checkpoint without a COMPLETE that fits its manifest is never taken, and COMPLETE is written
- * last and removed first.
+ * manifest.c: checkpoints as folders of a storage: written, loaded, found; manifest_json.c has the
+ * manifest itself. Called by the driver's catalog, by agents that read a checkpoint for a worker,
+ * and by the operator's verbs. Invariant: a checkpoint without a COMPLETE that fits its manifest is
+ * never used, and COMPLETE is written last and removed first.
  */
 #include "state/checkpoint/manifest.h"
 
@@ -19,35 +19,6 @@
 
 #define FOLDER_PREFIX  "commit-"
 #define COMPLETE_BYTES 17 /* 16 digits and a newline */
-
-void checkpoint_manifest_init(struct checkpoint_manifest *manifest)
-{
-    *manifest = (struct checkpoint_manifest){ .job = "" };
-    arena_init(&manifest->memory, (size_t)2 * LIMIT_CHECKPOINT_MANIFEST_BYTES);
-}
-
-void checkpoint_manifest_release(struct checkpoint_manifest *manifest)
-{
-    if (!manifest)
-        return;
-    arena_release(&manifest->memory);
-    checkpoint_manifest_init(manifest);
-}
-
-uint64_t checkpoint_chunks(uint64_t bytes)
-{
-    return bytes / STATE_CHUNK_BYTES + (bytes % STATE_CHUNK_BYTES > 0);
-}
-
-uint64_t checkpoint_sum(const struct checkpoint_file *file, uint64_t chunk)
-{
-    const uint8_t *at = file->sums + chunk * 8;
-    uint64_t sum = 0;
-
-    for (size_t i = 0; i < 8; i++)
-        sum |= (uint64_t)at[i] << 8 * i;
-    return sum;
-}
 
 /* Copies bytes into the arena; NULL: no memory. */
 static void *copy_bytes(struct arena *arena, const void *from, size_t bytes)
@@ -111,15 +82,34 @@ bool checkpoint_folder_commit(const char *folder, uint64_t *ret_commit)
     return !strncmp(folder, FOLDER_PREFIX, length) && part_commit_read(folder + length, ret_commit);
 }
 
-/* Writes a small object with these bytes. */
+int checkpoint_folder_split(const char *path, char ret_where[LIMIT_PATH_BYTES + 1],
+                            const char **ret_folder, struct hvd_err *err)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (!slash || !slash[1] || slash == path || slash - path > LIMIT_PATH_BYTES)
+        return err_set(
+            err, HVD_E_INVAL,
+            "%s: this path is not the folder of a checkpoint; the driver and the agent must be of "
+            "the same release",
+            path);
+    snprintf(ret_where, LIMIT_PATH_BYTES + 1, "%.*s", (int)(slash - path), path);
+    *ret_folder = slash + 1;
+    return 0;
+}
+
+/* Writes a small object with these bytes. only_new: the call never replaces the object of another
+ * writer. */
 static int write_object(struct checkpoint_store *storage, const char *name, const void *at,
-                        size_t bytes, struct hvd_err *err)
+                        size_t bytes, bool only_new, struct hvd_err *err)
 {
     struct checkpoint_object *object;
     int rc = checkpoint_store_create(storage, name, bytes, &object, err);
 
     if (rc)
         return rc;
+    if (only_new)
+        checkpoint_store_only_new(object);
     rc = checkpoint_store_write(object, at, bytes, err);
     if (!rc)
         return checkpoint_store_finish(object, err);
@@ -151,11 +141,13 @@ int checkpoint_write_manifest(struct checkpoint_store *storage,
     buf_init(&text, LIMIT_CHECKPOINT_MANIFEST_BYTES);
     rc = checkpoint_print(manifest, &text);
     if (rc) {
-        err_set(err, rc, "%s/%s: cannot be written: %s%s", checkpoint_store_where(storage),
-                name.text, err_text(rc),
-                rc == HVD_E_LIMIT ? " (LIMIT_CHECKPOINT_MANIFEST_BYTES)" : "");
+        err_set(err, rc, "%s/%s: the manifest of this checkpoint cannot be made: %s",
+                checkpoint_store_where(storage), name.text,
+                rc == HVD_E_LIMIT ? "it would be larger than 300 MiB "
+                                    "(LIMIT_CHECKPOINT_MANIFEST_BYTES); register fewer entries"
+                                  : "no memory is left; free memory on this host");
     } else {
-        rc = write_object(storage, name.text, text.data, text.length, err);
+        rc = write_object(storage, name.text, text.data, text.length, false, err);
         if (!rc)
             *ret_sum = sum_of(text.data, text.length);
     }
@@ -172,7 +164,7 @@ int checkpoint_write_complete(struct checkpoint_store *storage, uint64_t commit,
 
     name_object(&name, checkpoint_folder(commit, folder), CHECKPOINT_COMPLETE);
     snprintf(text, sizeof(text), "%016" PRIx64 "\n", sum);
-    return write_object(storage, name.text, text, COMPLETE_BYTES, err);
+    return write_object(storage, name.text, text, COMPLETE_BYTES, true, err);
 }
 
 int checkpoint_remove(struct checkpoint_store *storage, const char *folder, struct hvd_err *err)
@@ -197,12 +189,14 @@ int checkpoint_check_files(struct checkpoint_store *storage,
 
         rc = checkpoint_store_size(storage, name_object(&name, folder, file->name), &bytes, err);
         if (rc == HVD_E_NOTFOUND)
-            rc = err_set(err, HVD_E_CORRUPT, "%s/%s: is missing; use another checkpoint",
-                         checkpoint_store_where(storage), name.text);
+            rc =
+                err_set(err, HVD_E_CORRUPT,
+                        "%s/%s: the file is missing; choose another checkpoint (--from-checkpoint)",
+                        checkpoint_store_where(storage), name.text);
         if (!rc && bytes != file->bytes)
             rc = err_set(err, HVD_E_CORRUPT,
-                         "%s/%s: has %" PRIu64 " bytes instead of %" PRIu64
-                         "; use another checkpoint",
+                         "%s/%s: the file has %" PRIu64 " bytes instead of %" PRIu64
+                         "; choose another checkpoint (--from-checkpoint)",
                          checkpoint_store_where(storage), name.text, bytes, file->bytes);
     }
     return rc;
@@ -220,8 +214,8 @@ static int read_complete(struct checkpoint_store *storage, const char *folder, u
 
     if (rc == HVD_E_NOTFOUND)
         return err_set(err, rc,
-                       "%s/%s: is not complete: it has no file " CHECKPOINT_COMPLETE
-                       "; use another checkpoint",
+                       "%s/%s: the checkpoint is not complete: the file " CHECKPOINT_COMPLETE
+                       " is missing; choose another checkpoint (--from-checkpoint)",
                        checkpoint_store_where(storage), folder);
     if (!rc && bytes == COMPLETE_BYTES)
         rc = checkpoint_store_read(storage, name.text, 0, text, sizeof(text), err);
@@ -231,7 +225,8 @@ static int read_complete(struct checkpoint_store *storage, const char *folder, u
         checkpoint_sum_read(text, COMPLETE_BYTES - 1, ret_sum))
         return 0;
     return err_set(err, HVD_E_CORRUPT,
-                   "%s/%s: has no checksum of 16 digits; use another checkpoint",
+                   "%s/%s: the file has no checksum of 16 digits; choose another checkpoint "
+                   "(--from-checkpoint)",
                    checkpoint_store_where(storage), name.text);
 }
 
@@ -244,24 +239,30 @@ static int read_manifest(struct checkpoint_store *storage, const char *name, uin
     int rc = checkpoint_store_size(storage, name, &bytes, err);
 
     if (rc == HVD_E_NOTFOUND)
-        return err_set(err, HVD_E_CORRUPT, "%s/%s: is missing; use another checkpoint",
+        return err_set(err, HVD_E_CORRUPT,
+                       "%s/%s: the file is missing; choose another checkpoint (--from-checkpoint)",
                        checkpoint_store_where(storage), name);
     if (rc)
         return rc;
     if (bytes > LIMIT_CHECKPOINT_MANIFEST_BYTES)
         return err_set(err, HVD_E_LIMIT,
-                       "%s/%s: has more bytes than LIMIT_CHECKPOINT_MANIFEST_BYTES, %d; use "
-                       "another checkpoint",
+                       "%s/%s: the file has more than %d bytes (LIMIT_CHECKPOINT_MANIFEST_BYTES); "
+                       "choose another checkpoint (--from-checkpoint)",
                        checkpoint_store_where(storage), name, LIMIT_CHECKPOINT_MANIFEST_BYTES);
     text = mem_alloc((size_t)bytes);
     if (!text)
-        return err_set(err, HVD_E_NOMEM, "%s/%s: %s", checkpoint_store_where(storage), name,
-                       err_text(HVD_E_NOMEM));
+        return err_set(err, HVD_E_NOMEM,
+                       "%s/%s: no memory to read this file; free memory on this host",
+                       checkpoint_store_where(storage), name);
     rc = checkpoint_store_read(storage, name, 0, text, (size_t)bytes, err);
+    if (rc == HVD_E_NOTFOUND) /* manifest.json was removed after COMPLETE was read */
+        rc = err_set(err, HVD_E_CORRUPT,
+                     "%s/%s: the file is missing; choose another checkpoint (--from-checkpoint)",
+                     checkpoint_store_where(storage), name);
     if (!rc && sum_of(text, (size_t)bytes) != sum)
         rc = err_set(err, HVD_E_CORRUPT,
-                     "%s/%s: its checksum is not the one in " CHECKPOINT_COMPLETE
-                     "; use another checkpoint",
+                     "%s/%s: the checksum of this file is not the one in " CHECKPOINT_COMPLETE
+                     "; choose another checkpoint (--from-checkpoint)",
                      checkpoint_store_where(storage), name);
     if (rc) {
         mem_free(text);
@@ -296,8 +297,9 @@ int checkpoint_load(struct checkpoint_store *storage, const char *folder,
     if (rc)
         return rc;
     if (strcmp(checkpoint_folder(manifest.commit, expected), folder) != 0)
-        rc = err_set(err, HVD_E_CORRUPT, "%s: is the manifest of %s; give the folder its name back",
-                     path, expected);
+        rc = err_set(err, HVD_E_CORRUPT,
+                     "%s: this manifest belongs to the folder %s; rename the folder", path,
+                     expected);
     else
         rc = checkpoint_check_files(storage, &manifest, err);
     if (rc)
@@ -309,7 +311,7 @@ int checkpoint_load(struct checkpoint_store *storage, const char *folder,
 
 struct commit_list VEC(uint64_t);
 
-static int take_folder(void *arg, const char *name)
+static int manifest_take_folder(void *arg, const char *name)
 {
     struct commit_list *commits = arg;
     uint64_t commit;
@@ -336,11 +338,15 @@ int checkpoint_each(struct checkpoint_store *storage, checkpoint_visit_fn *visit
 {
     struct commit_list commits = { .count = 0 };
     char folder[CHECKPOINT_FOLDER_MAX];
-    int rc = checkpoint_store_list(storage, "", take_folder, &commits, err);
+    int rc = checkpoint_store_list(storage, "", manifest_take_folder, &commits, err);
 
     if (rc == HVD_E_LIMIT || rc == HVD_E_NOMEM)
-        err_set(err, rc, "%s: has too many checkpoints (LIMIT_CHECKPOINTS, %d): %s; remove some",
-                checkpoint_store_where(storage), LIMIT_CHECKPOINTS, err_text(rc));
+        err_set(
+            err, rc,
+            "%s: the list of checkpoints (at most %d, LIMIT_CHECKPOINTS) cannot be read: %s; %s",
+            checkpoint_store_where(storage), LIMIT_CHECKPOINTS, err_text(rc),
+            rc == HVD_E_NOMEM ? "free memory on this host"
+                              : "remove some checkpoints with hvd-elastic checkpoints");
     if (commits.count > 1)
         qsort(commits.items, commits.count, sizeof(*commits.items), newest_first);
     for (size_t i = 0; !rc && i < commits.count; i++)
@@ -356,11 +362,11 @@ struct search {
     void *arg;
     struct checkpoint_manifest *ret;
     bool found;
-    /* of the newest checkpoint that was completed and cannot be used; code 0: there is none */
+    /* why the newest completed checkpoint cannot be used; code 0: each one can be used */
     struct hvd_err broken;
 };
 
-/* Takes this checkpoint if it is complete. HVD_E_EXISTS ends the search. */
+/* Keeps this checkpoint as the result if it is complete: then HVD_E_EXISTS ends the search. */
 static int try_folder(void *arg, const char *folder, uint64_t commit)
 {
     struct search *search = arg;
@@ -371,9 +377,11 @@ static int try_folder(void *arg, const char *folder, uint64_t commit)
     search->found = rc == 0;
     if (!rc)
         return HVD_E_EXISTS;
-    if (rc != HVD_E_NOTFOUND && !search->broken.code)
+    if (rc == HVD_E_VERSION || (rc != HVD_E_NOTFOUND && !search->broken.code))
         search->broken = why;
-    if (rc == HVD_E_NOMEM) /* no fault of the checkpoint */
+    /* A lack of memory says nothing about the checkpoint. A checkpoint of a newer version may be
+     * whole, so an older one must not take its place. */
+    if (rc == HVD_E_NOMEM || rc == HVD_E_VERSION)
         return rc;
     if (search->skip)
         search->skip(search->arg, folder, rc, why.text);
@@ -391,6 +399,8 @@ int checkpoint_find_newest(struct checkpoint_store *storage, checkpoint_skip_fn 
     if (search.broken.code)
         return err_set(err, search.broken.code, "%s", search.broken.text);
     return rc ? rc
-              : err_set(err, HVD_E_NOTFOUND, "%s: has no complete checkpoint",
+              : err_set(err, HVD_E_NOTFOUND,
+                        "%s: this directory has no complete checkpoint; name another directory, or "
+                        "start without a checkpoint",
                         checkpoint_store_where(storage));
 }

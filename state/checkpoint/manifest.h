@@ -16,19 +16,20 @@
 #define CHECKPOINT_REPLICATED (-1) /* the rank of a file with replicated entries */
 
 struct checkpoint_file {
-    const char *name; /* in the checkpoint's folder */
+    const char *name; /* the name of the file in the folder of the checkpoint */
     uint64_t bytes;
     int32_t rank;        /* or CHECKPOINT_REPLICATED */
     const uint8_t *sums; /* 8 bytes, little-endian, for each chunk of STATE_CHUNK_BYTES */
 };
 
-/* Made by hand it borrows what it points to. One that was read has all in `memory`. */
+/* A manifest that the caller fills borrows its texts and lists. A manifest that was read has them
+ * in `memory`. */
 struct checkpoint_manifest {
     const char *job;
     uint64_t commit; /* proto/commit.h */
     uint32_t ranks;
-    int64_t wall_us;               /* when it was completed */
-    uint64_t digest;               /* of the state's entries */
+    int64_t wall_us;               /* the time at which the checkpoint was completed */
+    uint64_t digest;               /* the digest of the state's entries */
     struct msg_entry_list entries; /* in the state's order; offsets are not kept */
     const struct checkpoint_file *files;
     size_t file_count;
@@ -38,20 +39,28 @@ struct checkpoint_manifest {
 void checkpoint_manifest_init(struct checkpoint_manifest *manifest);
 void checkpoint_manifest_release(struct checkpoint_manifest *manifest);
 
-/* Copies all of it; released with checkpoint_manifest_release. HVD_E_NOMEM. */
+/* Copies a manifest with its texts and lists. The caller calls checkpoint_manifest_release.
+ * HVD_E_NOMEM. */
 int checkpoint_manifest_copy(const struct checkpoint_manifest *from,
                              struct checkpoint_manifest *ret) MUST_CHECK;
 
 /* Returns how many chunks, and so checksums, a file of this size has. */
 uint64_t checkpoint_chunks(uint64_t bytes);
 
-/* Returns the checksum of one chunk of the file; and reads one of 16 hexadecimal digits. */
+/* checkpoint_sum returns the checksum of one chunk of the file. The other function reads a checksum
+ * of 16 hexadecimal digits. */
 uint64_t checkpoint_sum(const struct checkpoint_file *file, uint64_t chunk);
 bool checkpoint_sum_read(const char *text, size_t length, uint64_t *ret_sum);
 
-/* Writes the folder of a commit, "commit-12.5"; and reads such a name: false: it is none. */
+/* The first function writes the name of a commit's folder, "commit-12.5". The second one reads such
+ * a name; false: the text is no such name. */
 const char *checkpoint_folder(uint64_t commit, char folder[CHECKPOINT_FOLDER_MAX]);
 bool checkpoint_folder_commit(const char *folder, uint64_t *ret_commit);
+
+/* Splits the path of a checkpoint's folder into the storage above it and the name of the folder,
+ * which is borrowed from the path. HVD_E_INVAL: the path is not the folder of a checkpoint. */
+int checkpoint_folder_split(const char *path, char ret_where[LIMIT_PATH_BYTES + 1],
+                            const char **ret_folder, struct hvd_err *err) MUST_CHECK;
 
 /* The JSON text of a manifest, and back. HVD_E_CORRUPT; HVD_E_VERSION: the text names the version;
  * HVD_E_LIMIT, HVD_E_NOMEM. `path` begins the error texts. */
@@ -60,7 +69,8 @@ int checkpoint_parse(const char *path, const char *text, size_t length,
                      struct checkpoint_manifest *ret, struct hvd_err *err) MUST_CHECK;
 
 /* Writes manifest.json; *ret_sum belongs into COMPLETE. The checkpoint counts when the second call
- * has returned 0. */
+ * has returned 0. HVD_E_EXISTS: another writer has completed this checkpoint; only S3 reports this.
+ */
 int checkpoint_write_manifest(struct checkpoint_store *storage,
                               const struct checkpoint_manifest *manifest, uint64_t *ret_sum,
                               struct hvd_err *err) MUST_CHECK;
@@ -77,7 +87,8 @@ int checkpoint_remove(struct checkpoint_store *storage, const char *folder,
 int checkpoint_load(struct checkpoint_store *storage, const char *folder,
                     struct checkpoint_manifest *ret, struct hvd_err *err) MUST_CHECK;
 
-/* Checks that each file of the manifest is there with its size. HVD_E_CORRUPT: it is not. */
+/* Checks that each file of the manifest is there with its size. HVD_E_CORRUPT: a file is missing,
+ * or has another size. */
 int checkpoint_check_files(struct checkpoint_store *storage,
                            const struct checkpoint_manifest *manifest,
                            struct hvd_err *err) MUST_CHECK;
@@ -88,9 +99,10 @@ int checkpoint_each(struct checkpoint_store *storage, checkpoint_visit_fn *visit
                     struct hvd_err *err) MUST_CHECK;
 
 /* Finds the newest checkpoint that is complete. Calls skip (may be NULL) for each newer folder,
- * with the reason. HVD_E_NOTFOUND: none was ever completed. When some were completed and none of
- * them can be used, the code and the text are those of the newest, so that no job begins anew
- * beside them. */
+ * with the reason. HVD_E_NOTFOUND: no checkpoint was ever completed. If checkpoints were completed
+ * and none of them can be used, the code and the text are those of the newest one, so that no job
+ * begins anew beside them. HVD_E_VERSION: a newer hvd-elastic has written one that no whole one
+ * of this version follows; it is not skipped. */
 typedef void checkpoint_skip_fn(void *arg, const char *folder, int code, const char *reason);
 int checkpoint_find_newest(struct checkpoint_store *storage, checkpoint_skip_fn *skip, void *arg,
                            struct checkpoint_manifest *ret, struct hvd_err *err) MUST_CHECK;

@@ -1,7 +1,8 @@
 /*
- * manifest_json.c: manifest.json as text, and back. Called by manifest.c. Invariant: a manifest
- * that was taken has only names that lead to nothing outside of its folder, and a checksum for each
- * chunk of each file.
+ * manifest_json.c: a manifest: its memory and checksums, its text (manifest.json), and back. Called
+ * by manifest.c, and by all that use manifests. Invariant: a manifest
+ * that was accepted has only names of files in its own folder, and a checksum for each chunk of
+ * each file.
  */
 #include "base/mem.h"
 #include "base/text.h"
@@ -26,7 +27,37 @@
 
 static const char *const kinds[ENTRY_KIND_COUNT] = { "replicated", "per_rank" };
 
-static int print_state(const struct checkpoint_manifest *manifest, struct buf *out)
+void checkpoint_manifest_init(struct checkpoint_manifest *manifest)
+{
+    *manifest = (struct checkpoint_manifest){ .job = "" };
+    arena_init(&manifest->memory, (size_t)2 * LIMIT_CHECKPOINT_MANIFEST_BYTES);
+}
+
+void checkpoint_manifest_release(struct checkpoint_manifest *manifest)
+{
+    if (!manifest)
+        return;
+    arena_release(&manifest->memory);
+    checkpoint_manifest_init(manifest);
+}
+
+uint64_t checkpoint_chunks(uint64_t bytes)
+{
+    return bytes / STATE_CHUNK_BYTES + (bytes % STATE_CHUNK_BYTES > 0);
+}
+
+uint64_t checkpoint_sum(const struct checkpoint_file *file, uint64_t chunk)
+{
+    const uint8_t *at = file->sums + chunk * 8;
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < 8; i++)
+        sum |= (uint64_t)at[i] << 8 * i;
+    return sum;
+}
+
+/* Appends the entries of the state, and the files with their checksums. */
+static int print_lists(const struct checkpoint_manifest *manifest, struct buf *out)
 {
     int rc = buf_printf(out, ",\n \"state\":{\"digest\":\"%016" PRIx64 "\",\"entries\":[",
                         manifest->digest);
@@ -44,13 +75,8 @@ static int print_state(const struct checkpoint_manifest *manifest, struct buf *o
                             entry->type && type ? type : "null", entry->type ? "\"" : "",
                             entry->custom ? ",\"custom\":true" : ",\"custom\":false");
     }
-    return rc ? rc : buf_append_text(out, "]}");
-}
-
-static int print_files(const struct checkpoint_manifest *manifest, struct buf *out)
-{
-    int rc = buf_printf(out, ",\n \"chunk_bytes\":%d,\n \"files\":[", STATE_CHUNK_BYTES);
-
+    if (!rc)
+        rc = buf_printf(out, "]},\n \"chunk_bytes\":%d,\n \"files\":[", STATE_CHUNK_BYTES);
     for (size_t i = 0; !rc && i < manifest->file_count; i++) {
         const struct checkpoint_file *file = &manifest->files[i];
         uint64_t chunks = checkpoint_chunks(file->bytes);
@@ -85,9 +111,7 @@ int checkpoint_print(const struct checkpoint_manifest *manifest, struct buf *out
                         COMMIT_ROUND_OF(manifest->commit), COMMIT_PLACE_OF(manifest->commit),
                         manifest->ranks, time_stamp(manifest->wall_us, wall));
     if (!rc)
-        rc = print_state(manifest, out);
-    if (!rc)
-        rc = print_files(manifest, out);
+        rc = print_lists(manifest, out);
     if (rc)
         out->length = begin;
     return rc;
@@ -112,7 +136,7 @@ static bool parse_wall(const char *text, int64_t *ret_us)
     return true;
 }
 
-/* Reads 16 hexadecimal digits; false: they are others. */
+/* Reads 16 hexadecimal digits; false: the text is something else. */
 static bool parse_digest(const char *text, uint64_t *ret_value)
 {
     uint64_t value = 0;
@@ -137,7 +161,7 @@ bool checkpoint_sum_read(const char *text, size_t length, uint64_t *ret_sum)
 }
 
 /* Parses one entry of the state. Returns 0, HVD_E_CORRUPT or HVD_E_NOMEM. */
-static int parse_entry(const json_t *value, struct arena *arena, struct msg_entry *entry)
+static int manifest_parse_entry(const json_t *value, struct arena *arena, struct msg_entry *entry)
 {
     const char *kind = json_string_value(json_object_get(value, "kind"));
     const json_t *type = json_object_get(value, "type");
@@ -198,38 +222,8 @@ static int parse_file(const json_t *value, struct checkpoint_manifest *manifest,
     return 0;
 }
 
-/* Parses the lists of entries and of files. Returns 0, HVD_E_CORRUPT, HVD_E_LIMIT or HVD_E_NOMEM;
- * *ret_wrong says what is wrong. */
-static int parse_lists(const json_t *entries, const json_t *files,
-                       struct checkpoint_manifest *manifest, const char **ret_wrong)
-{
-    size_t entry_count = json_array_size(entries);
-    size_t file_count = json_array_size(files);
-    struct checkpoint_file *file;
-    struct msg_entry *entry;
-    int rc = 0;
-
-    *ret_wrong = "too many entries or files";
-    if (entry_count > LIMIT_MANIFEST_ENTRIES || file_count > LIMIT_CHECKPOINT_FILES)
-        return HVD_E_LIMIT;
-    entry = arena_alloc_array(&manifest->memory, entry_count, sizeof(*entry));
-    file = arena_alloc_array(&manifest->memory, file_count, sizeof(*file));
-    if (!entry || !file)
-        return HVD_E_NOMEM;
-    *ret_wrong = "an entry of the state that is damaged";
-    manifest->entries.items = entry;
-    for (; !rc && manifest->entries.count < entry_count; manifest->entries.count++)
-        rc = parse_entry(json_array_get(entries, manifest->entries.count), &manifest->memory,
-                         entry++);
-    if (!rc)
-        *ret_wrong = "a file that is damaged";
-    manifest->files = file;
-    for (; !rc && manifest->file_count < file_count; manifest->file_count++)
-        rc = parse_file(json_array_get(files, manifest->file_count), manifest, file++);
-    return rc;
-}
-
-/* Parses the members of the root. Returns a code as parse_lists does. */
+/* Parses the members of the root, with the entries and the files. Returns 0, HVD_E_CORRUPT,
+ * HVD_E_LIMIT or HVD_E_NOMEM; *ret_wrong is the text of the fault. */
 static int parse_root(const json_t *root, struct checkpoint_manifest *manifest,
                       const char **ret_wrong)
 {
@@ -237,10 +231,13 @@ static int parse_root(const json_t *root, struct checkpoint_manifest *manifest,
     const json_t *digest = json_object_get(state, "digest");
     const json_t *entries = json_object_get(state, "entries");
     const json_t *files = json_object_get(root, "files");
+    size_t entry_count = json_array_size(entries), file_count = json_array_size(files);
+    struct checkpoint_file *file;
+    struct msg_entry *entry;
     uint64_t round, place, ranks, chunk;
     int rc;
 
-    *ret_wrong = "no right round, commit, ranks, chunk_bytes, wall, digest, entries or files";
+    *ret_wrong = "no valid round, commit, ranks, chunk_bytes, wall, digest, entries or files";
     if (!json_text_u64(json_object_get(root, "round"), UINT32_MAX, &round) ||
         !json_text_u64(json_object_get(root, "commit"), UINT32_MAX, &place) ||
         !json_text_u64(json_object_get(root, "ranks"), LIMIT_WORKERS, &ranks) || ranks == 0 ||
@@ -257,7 +254,26 @@ static int parse_root(const json_t *root, struct checkpoint_manifest *manifest,
     *ret_wrong = "no name of a job";
     rc = json_text_copy(json_object_get(root, "job"), LIMIT_TEXT_BYTES, &manifest->memory,
                         &manifest->job);
-    return rc ? rc : parse_lists(entries, files, manifest, ret_wrong);
+    if (rc)
+        return rc;
+    *ret_wrong = "too many entries or files";
+    if (entry_count > LIMIT_MANIFEST_ENTRIES || file_count > LIMIT_CHECKPOINT_FILES)
+        return HVD_E_LIMIT;
+    entry = arena_alloc_array(&manifest->memory, entry_count, sizeof(*entry));
+    file = arena_alloc_array(&manifest->memory, file_count, sizeof(*file));
+    if (!entry || !file)
+        return HVD_E_NOMEM;
+    *ret_wrong = "an entry of the state that is damaged";
+    manifest->entries.items = entry;
+    for (; !rc && manifest->entries.count < entry_count; manifest->entries.count++)
+        rc = manifest_parse_entry(json_array_get(entries, manifest->entries.count),
+                                  &manifest->memory, entry++);
+    if (!rc)
+        *ret_wrong = "a file that is damaged";
+    manifest->files = file;
+    for (; !rc && manifest->file_count < file_count; manifest->file_count++)
+        rc = parse_file(json_array_get(files, manifest->file_count), manifest, file++);
+    return rc;
 }
 
 int checkpoint_parse(const char *path, const char *text, size_t length,
@@ -277,15 +293,20 @@ int checkpoint_parse(const char *path, const char *text, size_t length,
     if (!format || strcmp(format, FORMAT) != 0 ||
         !json_text_u64(json_object_get(root, "version"), INT64_MAX, &version) || version == 0)
         rc = err_set(err, HVD_E_CORRUPT,
-                     "%s: not the manifest of a checkpoint; use another checkpoint", path);
+                     "%s: this file is not the manifest of a checkpoint; choose another checkpoint "
+                     "(--from-checkpoint)",
+                     path);
     else if (version > CHECKPOINT_VERSION)
         rc = err_set(err, HVD_E_VERSION,
-                     "%s: version %" PRIu64 " of the format, and this hvd-elastic knows versions "
-                     "up to %d; use a newer hvd-elastic, or another checkpoint",
+                     "%s: the format has version %" PRIu64
+                     ", and this hvd-elastic knows versions up to %d; use a newer hvd-elastic, or "
+                     "choose another checkpoint (--from-checkpoint) and another --checkpoint-dir",
                      path, version, CHECKPOINT_VERSION);
-    else if ((rc = parse_root(root, &manifest, &wrong)) != 0)
-        err_set(err, rc, "%s: has %s; %s", path, wrong,
-                rc == HVD_E_NOMEM ? err_text(rc) : "use another checkpoint");
+    else if ((rc = parse_root(root, &manifest, &wrong)) == HVD_E_NOMEM)
+        err_set(err, rc, "%s: no memory to read this manifest; free memory on this host", path);
+    else if (rc)
+        err_set(err, rc, "%s: the manifest has %s; choose another checkpoint (--from-checkpoint)",
+                path, wrong);
     json_decref(root);
     if (rc)
         checkpoint_manifest_release(&manifest);

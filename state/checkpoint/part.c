@@ -1,7 +1,8 @@
 /*
  * part.c: writes one file of a checkpoint out of memory, with the checksum of each chunk. Called by
- * the agent's thread for checkpoints, and where a program saves its state itself. Invariant: the
- * sums are those of the bytes that were handed to the storage, so a later read finds each change.
+ * the agent's thread for checkpoints, and by worker/save.c for a program that saves its state
+ * itself. Invariant: the sums are those of the bytes that were handed to the storage, so a later
+ * read detects each change of the file.
  */
 #include "state/checkpoint/part_internal.h"
 
@@ -11,30 +12,15 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A file on its way into the storage. */
+/* A file that is being written to the storage. */
 struct part_writer {
     struct checkpoint_object *object;
     struct buf *sums;
-    struct sum sum;    /* of the bytes of the chunk so far */
-    size_t chunk_used; /* how many there are */
+    struct sum sum;    /* the checksum of the chunk's bytes so far */
+    size_t chunk_used; /* the number of those bytes */
     part_stop_fn *stop;
     void *arg;
 };
-
-void part_init(struct part *part)
-{
-    *part = (struct part){ .commit = 0 };
-    arena_init(&part->memory, 2 * (size_t)LIMIT_PART_HEADER_BYTES);
-}
-
-void part_release(struct part *part)
-{
-    if (!part)
-        return;
-    VEC_RELEASE(part);
-    arena_release(&part->memory);
-    part_init(part);
-}
 
 /* Appends the checksum of the chunk that is complete, and begins the next one. */
 static int part_end_chunk(struct part_writer *writer)
@@ -59,11 +45,15 @@ static int part_put(struct part_writer *writer, const void *at, uint64_t bytes, 
         int rc;
 
         if (writer->stop && writer->stop(writer->arg))
-            return err_set(err, HVD_E_REVOKED, "%s", "the checkpoint is no longer wanted");
+            return err_set(err, HVD_E_REVOKED, "%s",
+                           "the checkpoint was given up while this worker wrote its part");
+        /* The checksum is computed first, because that maps the pages into this process. A write to
+         * a file does not always map them: then Linux writes up to the first missing page, clears
+         * the rest of a large folio and begins again, which costs far more than the copy. */
+        sum_add(&writer->sum, next, now);
         rc = checkpoint_store_write(writer->object, next, now, err);
         if (rc)
             return rc;
-        sum_add(&writer->sum, next, now);
         writer->chunk_used += now;
         next += now;
         bytes -= now;
@@ -72,23 +62,6 @@ static int part_put(struct part_writer *writer, const void *at, uint64_t bytes, 
                            "no memory for the checksums of a checkpoint; free memory on this host");
     }
     return 0;
-}
-
-/* Writes the header, and the bytes of all entries in the order of the file. */
-static int part_put_all(struct part_writer *writer, const struct buf *header,
-                        const struct part *part, struct hvd_err *err)
-{
-    int rc = part_put(writer, header->data, header->length, err);
-    const struct part_entry *entry;
-
-    VEC_EACH (entry, part) {
-        if (!rc)
-            rc = part_put(writer, entry->at, entry->bytes, err);
-    }
-    if (!rc && writer->chunk_used > 0 && part_end_chunk(writer))
-        rc = err_set(err, HVD_E_NOMEM,
-                     "no memory for the checksums of a checkpoint; free memory on this host");
-    return rc;
 }
 
 int part_write(struct checkpoint_store *storage, const char *name,
@@ -100,6 +73,7 @@ int part_write(struct checkpoint_store *storage, const char *name,
     struct buf header;
     struct part part;
     int rc;
+    const struct part_entry *entry;
 
     buf_init(&header, LIMIT_PART_HEADER_BYTES);
     buf_init(&written.sums, LIMIT_SAVED_SUMS_BYTES);
@@ -112,8 +86,10 @@ int part_write(struct checkpoint_store *storage, const char *name,
     written.bytes = part.header_bytes + part.data_bytes;
     if (written.bytes > LIMIT_SAVED_SUMS_BYTES / 8 * (uint64_t)STATE_CHUNK_BYTES) {
         rc = err_set(err, HVD_E_LIMIT,
-                     "%s/%s: %" PRIu64 " bytes are more than one file of a checkpoint has "
-                     "(LIMIT_SAVED_SUMS_BYTES); train with more workers",
+                     "%s/%s: %" PRIu64
+                     " bytes are more than one file of a checkpoint can have, because its "
+                     "checksums fill more than 15 MiB (LIMIT_SAVED_SUMS_BYTES); register large "
+                     "entries per rank, and train with more workers",
                      checkpoint_store_where(storage), name, written.bytes);
         goto out;
     }
@@ -121,7 +97,14 @@ int part_write(struct checkpoint_store *storage, const char *name,
     if (rc)
         goto out;
     sum_begin(&writer.sum);
-    rc = part_put_all(&writer, &header, &part, err);
+    rc = part_put(&writer, header.data, header.length, err);
+    VEC_EACH (entry, &part) {
+        if (!rc)
+            rc = part_put(&writer, entry->at, entry->bytes, err);
+    }
+    if (!rc && writer.chunk_used > 0 && part_end_chunk(&writer))
+        rc = err_set(err, HVD_E_NOMEM,
+                     "no memory for the checksums of a checkpoint; free memory on this host");
     if (!rc)
         rc = checkpoint_store_finish(writer.object, err);
     else

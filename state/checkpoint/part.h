@@ -20,16 +20,16 @@
 struct part_entry {
     const char *name;
     uint64_t bytes;
-    uint64_t offset; /* in the data of the file */
+    uint64_t offset; /* the offset in the data of the file */
     uint32_t type;   /* 1 + enum hvd_dtype; 0: bytes of no known type, U8 in the file */
     const void *at;  /* the bytes of the source; NULL in a header that was read */
 };
 
 struct part {
-    struct VEC(struct part_entry); /* in the order of their offsets */
+    struct VEC(struct part_entry); /* sorted by their offsets */
     struct arena memory;
-    uint64_t commit;       /* 0: the file does not say */
-    uint64_t header_bytes; /* where the data begin */
+    uint64_t commit;       /* 0: the file does not name its commit */
+    uint64_t header_bytes; /* the offset at which the data begin */
     uint64_t data_bytes;
 };
 
@@ -61,14 +61,15 @@ struct part_written {
     struct buf sums;
 };
 
-/* Returns true when the caller wants the file no longer. Asked between chunks. */
+/* Returns true when the caller does not want the file any more. Called between two chunks. */
 typedef bool part_stop_fn(void *arg);
 
 /*
- * Writes one file with these entries into the storage; 0: it is durable. stop may be NULL. The
- * caller releases ret->sums. HVD_E_REVOKED: `stop` said so. HVD_E_INVAL: an entry's size is no
- * multiple of its type's. HVD_E_LIMIT: the file has more chunks than LIMIT_SAVED_SUMS_BYTES, or a
- * header of more than LIMIT_PART_HEADER_BYTES. Else the codes of the storage.
+ * Writes one file with these entries into the storage; 0: the file is durable. stop may be NULL.
+ * The caller releases ret->sums. HVD_E_REVOKED: `stop` has returned true. HVD_E_INVAL: an entry's
+ * size is not a multiple of the size of its type. HVD_E_LIMIT: the file has more chunks than
+ * LIMIT_SAVED_SUMS_BYTES, or a header of more than LIMIT_PART_HEADER_BYTES. Other codes come from
+ * the storage.
  */
 int part_write(struct checkpoint_store *storage, const char *name,
                const struct part_sources *sources, part_stop_fn *stop, void *arg,
@@ -79,12 +80,13 @@ int part_write(struct checkpoint_store *storage, const char *name,
 int part_print(const struct part_sources *sources, struct part *part, struct buf *out,
                struct hvd_err *err) MUST_CHECK;
 
-/* Returns header_bytes as the first 8 bytes of a file say it; 0: no header can be so long. */
+/* Returns the length of the header, which stands in the first 8 bytes of a file; 0: this length is
+ * not possible. */
 uint64_t part_header_bytes(const uint8_t first[8], uint64_t file_bytes);
 
-/* Reads a header: `text` is what follows the first 8 bytes, and the file has file_bytes. No number
- * of the header is believed: each entry lies within the file, and together they fill the file
- * without a gap. HVD_E_CORRUPT, HVD_E_LIMIT, HVD_E_NOMEM; `name` begins the text. */
+/* Parses a header. `text`: the bytes after the first 8; `file_bytes`: the size of the file. Checks
+ * that each entry lies within the file, and that the entries fill the file without a gap.
+ * HVD_E_CORRUPT, HVD_E_LIMIT, HVD_E_NOMEM; error texts begin with `name`. */
 int part_parse(const char *name, const char *text, size_t length, uint64_t file_bytes,
                struct part *ret_part, struct hvd_err *err) MUST_CHECK;
 

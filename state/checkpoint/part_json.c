@@ -1,6 +1,7 @@
 /*
- * part_json.c: the header of a safetensors file. Called by part.c, which writes such files, and by
- * read.c. Invariant: a header that was taken describes each byte of the file exactly once.
+ * part_json.c: the header of a safetensors file (struct part), printed and parsed. Called by
+ * part.c, which writes such files, and by read.c. Invariant: a header that was accepted describes
+ * each byte of the file exactly once.
  */
 #include "base/mem.h"
 #include "base/text.h"
@@ -15,7 +16,7 @@
 #define METADATA        "__metadata__"
 #define METADATA_COMMIT "hvd.commit"
 #define HEADER_ALIGN    8
-/* values of one entry in a header, and those of the rest */
+/* the most JSON values of one entry in a header, and of everything else */
 #define VALUES_PER_ENTRY 16
 #define VALUES_REST      1024
 
@@ -38,6 +39,21 @@ static const struct part_type {
     { "U64",  8},
     { "BOOL", 1}
 };
+
+void part_init(struct part *part)
+{
+    *part = (struct part){ .commit = 0 };
+    arena_init(&part->memory, 2 * (size_t)LIMIT_PART_HEADER_BYTES);
+}
+
+void part_release(struct part *part)
+{
+    if (!part)
+        return;
+    VEC_RELEASE(part);
+    arena_release(&part->memory);
+    part_init(part);
+}
 
 _Static_assert(ARRAY_SIZE(part_types) == HVD_BOOL + 1, "a row for each type");
 
@@ -95,7 +111,7 @@ static int print_entry(const struct part_entry *entry, struct buf *out, struct h
     if (!strcmp(entry->name, METADATA) || !part_type_name(entry->type))
         return err_set(err, HVD_E_INVAL,
                        "entry \"%s\": a checkpoint cannot hold an entry of this name or type; give "
-                       "the entry another one",
+                       "the entry another name or type",
                        entry->name);
     if (entry->bytes % unit)
         return err_set(err, HVD_E_INVAL,
@@ -114,7 +130,7 @@ static int print_entry(const struct part_entry *entry, struct buf *out, struct h
     return rc;
 }
 
-/* Appends the header, from its 8 bytes of length on; its places are in `part`. */
+/* Appends the header, from its 8 bytes of length on; `part` gets the offsets of the entries. */
 static int print_header(struct part *part, struct buf *out, struct hvd_err *err)
 {
     const size_t begin = out->length;
@@ -177,10 +193,12 @@ int part_print(const struct part_sources *sources, struct part *part, struct buf
     if (rc == HVD_E_INVAL)
         return rc;
     return err_set(err, rc,
-                   rc == HVD_E_NOMEM ? "no memory for the header of %zu entries"
-                                     : "%zu entries are too many, or too large, for one file of a "
-                                       "checkpoint (LIMIT_PART_HEADER_BYTES, LIMIT_STATE_BYTES); "
-                                       "train with more workers",
+                   rc == HVD_E_NOMEM
+                       ? "no memory for the header of a checkpoint file with %zu entries; free "
+                         "memory on this host"
+                       : "%zu entries are too many for one file of a checkpoint (a header of 64 "
+                         "MiB, LIMIT_PART_HEADER_BYTES), or their sum is larger than "
+                         "LIMIT_STATE_BYTES; register fewer or smaller entries",
                    sources->count);
 }
 
@@ -196,8 +214,9 @@ uint64_t part_header_bytes(const uint8_t first[8], uint64_t file_bytes)
     return length + 8;
 }
 
-/* Reads what the header says of one entry. Returns why the entry is refused; NULL: it is taken. */
-static const char *parse_entry(const json_t *value, uint64_t data_bytes, struct part_entry *entry)
+/* Reads one entry of the header. Returns why the entry is refused; NULL: the entry is accepted. */
+static const char *part_parse_entry(const json_t *value, uint64_t data_bytes,
+                                    struct part_entry *entry)
 {
     const json_t *shape = json_object_get(value, "shape");
     const json_t *offsets = json_object_get(value, "data_offsets");
@@ -210,7 +229,7 @@ static const char *parse_entry(const json_t *value, uint64_t data_bytes, struct 
     if (json_array_size(offsets) != 2 ||
         !json_text_u64(json_array_get(offsets, 0), data_bytes, &entry->offset) ||
         !json_text_u64(json_array_get(offsets, 1), data_bytes, &end) || end < entry->offset)
-        return "a place outside of the file";
+        return "offsets outside of the file";
     entry->bytes = end - entry->offset;
     bytes = part_type_bytes(entry->type);
     if (!json_is_array(shape))
@@ -220,10 +239,10 @@ static const char *parse_entry(const json_t *value, uint64_t data_bytes, struct 
         if (!json_text_u64(it, data_bytes, &count) || __builtin_mul_overflow(bytes, count, &bytes))
             return "a shape larger than the file";
     }
-    return bytes == entry->bytes ? NULL : "a shape that does not fit its bytes";
+    return bytes == entry->bytes ? NULL : "a shape that does not fit the bytes of the entry";
 }
 
-static int by_offset(const void *left, const void *right)
+static int part_by_offset(const void *left, const void *right)
 {
     const struct part_entry *a = left;
     const struct part_entry *b = right;
@@ -233,7 +252,8 @@ static int by_offset(const void *left, const void *right)
     return (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
-/* Takes all members of the header. Returns why it is refused; NULL: *ret_rc says it. */
+/* Reads all members of the header. Returns why the header is refused; NULL: *ret_rc is the result.
+ */
 static const char *parse_members(json_t *root, struct part *part, int *ret_rc)
 {
     const char *wrong = NULL;
@@ -253,7 +273,7 @@ static const char *parse_members(json_t *root, struct part *part, int *ret_rc)
             return wrong;
         if (!strcmp(name, METADATA)) {
             if (commit && !part_commit_read(commit, &part->commit))
-                wrong = "a commit that is none";
+                wrong = "a commit that is not a pair of numbers";
             continue;
         }
         key = json_string(name);
@@ -261,13 +281,13 @@ static const char *parse_members(json_t *root, struct part *part, int *ret_rc)
                       : HVD_E_NOMEM;
         json_decref(key);
         if (!*ret_rc)
-            wrong = parse_entry(value, part->data_bytes, &made);
+            wrong = part_parse_entry(value, part->data_bytes, &made);
         part->items[part->count++] = made;
     }
     if (*ret_rc || wrong)
         return wrong;
     if (part->count > 1)
-        qsort(part->items, part->count, sizeof(*part->items), by_offset);
+        qsort(part->items, part->count, sizeof(*part->items), part_by_offset);
     VEC_EACH (entry, part) {
         if (entry->offset != end)
             wrong = "entries that overlap or leave a gap";
@@ -287,8 +307,8 @@ int part_parse(const char *name, const char *text, size_t length, uint64_t file_
 
     if (length > LIMIT_PART_HEADER_BYTES - 8 || file_bytes < 8 || file_bytes - 8 < length)
         return err_set(err, HVD_E_CORRUPT,
-                       "%s: its header is longer than the file or LIMIT_PART_HEADER_BYTES; use "
-                       "another checkpoint",
+                       "%s: the header is longer than the file, or than 64 MiB "
+                       "(LIMIT_PART_HEADER_BYTES); choose another checkpoint (--from-checkpoint)",
                        name);
     rc = json_text_load(name, text, length, values, &root, err);
     if (rc)
@@ -299,11 +319,14 @@ int part_parse(const char *name, const char *text, size_t length, uint64_t file_
     wrong = parse_members(root, &part, &rc);
     json_decref(root);
     if (wrong || rc == HVD_E_CORRUPT)
-        rc = err_set(err, HVD_E_CORRUPT, "%s: its header has %s; use another checkpoint", name,
-                     wrong ? wrong : "a name that is none");
+        rc = err_set(err, HVD_E_CORRUPT,
+                     "%s: the header has %s; choose another checkpoint (--from-checkpoint)", name,
+                     wrong ? wrong : "a name that no entry may have");
     else if (rc)
-        err_set(err, rc, "%s: its header has too many entries for this machine: %s", name,
-                err_text(rc));
+        err_set(err, rc,
+                "%s: the entries of the header cannot be read: %s; choose another checkpoint "
+                "(--from-checkpoint), or free memory on this host",
+                name, err_text(rc));
     if (rc)
         part_release(&part);
     else

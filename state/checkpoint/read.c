@@ -1,7 +1,7 @@
 /*
  * read.c: reads the entries of a checkpoint. Called by the agent for a worker that begins with a
  * checkpoint, by a program that loads its state, and by the verbs that verify and export.
- * Invariant: no byte leaves this file before the chunk that it lies in has the checksum of the
+ * Invariant: a byte is given to a caller only after the checksum of its chunk was compared with the
  * manifest; that holds for headers, too.
  */
 #include "state/checkpoint/read.h"
@@ -20,7 +20,7 @@
 
 /* Where the bytes of an entry lie. */
 struct read_place {
-    size_t file; /* index in the manifest; NO_FILE: not known */
+    size_t file; /* index in the manifest; NO_FILE: the file is not known yet */
     uint64_t offset;
     uint64_t bytes;
 };
@@ -29,10 +29,10 @@ struct checkpoint_reader {
     struct checkpoint_store *storage;           /* borrowed */
     const struct checkpoint_manifest *manifest; /* borrowed */
     char folder[CHECKPOINT_FOLDER_MAX];
-    struct names names; /* of the manifest's entries */
+    struct names names; /* the names of the manifest's entries */
     /* One for each entry of the manifest: of replicated entries, and of the entries of `rank`. */
     struct read_place *places;
-    uint32_t rank; /* UINT32_MAX: none was asked for yet */
+    uint32_t rank; /* UINT32_MAX: no rank was asked for yet */
     /* The chunk that was read last, of which only a part was used. */
     uint8_t *chunk;
     size_t chunk_file;
@@ -54,14 +54,15 @@ static int read_chunk(struct checkpoint_reader *reader, size_t index, uint64_t c
     if (sum_of(at, bytes) == checkpoint_sum(file, chunk))
         return 0;
     return err_set(err, HVD_E_CORRUPT,
-                   "%s/%s: chunk %" PRIu64 " has a wrong checksum; use another checkpoint",
+                   "%s/%s: chunk %" PRIu64
+                   " has a wrong checksum; choose another checkpoint (--from-checkpoint)",
                    checkpoint_store_where(reader->storage), name, chunk);
 }
 
-/* Reads bytes of a file that lie within it. A chunk that is wanted whole goes where it belongs, any
- * other one through the buffer of the reader. */
-static int read_range(struct checkpoint_reader *reader, size_t index, uint64_t offset, void *at,
-                      uint64_t bytes, struct hvd_err *err)
+/* Reads bytes that lie within a file. A whole chunk is read directly to its target; a part of a
+ * chunk is copied from the reader's buffer. */
+static int reader_read_range(struct checkpoint_reader *reader, size_t index, uint64_t offset,
+                             void *at, uint64_t bytes, struct hvd_err *err)
 {
     const struct checkpoint_file *file = &reader->manifest->files[index];
     uint8_t *next = at;
@@ -111,7 +112,7 @@ static const char *take_place(struct checkpoint_reader *reader, size_t file,
         return "is not in the manifest";
     expected = &manifest->entries.items[index];
     if (expected->kind != kind)
-        return "is in a file of the other kind";
+        return "is per rank in the manifest and replicated in this file, or the other way round,";
     if (expected->custom ? entry->bytes > expected->bytes : entry->bytes != expected->bytes)
         return "has another size in the manifest";
     /* A custom entry may be U8 although its type is known: its save may write any number of bytes.
@@ -120,7 +121,7 @@ static const char *take_place(struct checkpoint_reader *reader, size_t file,
         !(expected->custom && entry->type == 1 + HVD_UINT8))
         return "has another type in the manifest";
     if (reader->places[index].file != NO_FILE)
-        return "is there twice";
+        return "occurs twice";
     reader->places[index] = (struct read_place){ file, data_from + entry->offset, entry->bytes };
     return NULL;
 }
@@ -141,32 +142,42 @@ static int read_header(struct checkpoint_reader *reader, size_t index, struct hv
     snprintf(path, sizeof(path), "%s/%s/%s", checkpoint_store_where(reader->storage),
              reader->folder, file->name);
     if (file->bytes < sizeof(first))
-        return err_set(err, HVD_E_CORRUPT, "%s: is too short; use another checkpoint", path);
-    rc = read_range(reader, index, 0, first, sizeof(first), err);
+        return err_set(
+            err, HVD_E_CORRUPT,
+            "%s: the file is too short for a header; choose another checkpoint (--from-checkpoint)",
+            path);
+    rc = reader_read_range(reader, index, 0, first, sizeof(first), err);
     if (rc)
         return rc;
     header_bytes = part_header_bytes(first, file->bytes);
     if (!header_bytes)
-        return err_set(err, HVD_E_CORRUPT,
-                       "%s: its header is longer than the file; use another checkpoint", path);
+        return err_set(
+            err, HVD_E_CORRUPT,
+            "%s: the header is longer than the file; choose another checkpoint (--from-checkpoint)",
+            path);
     text = mem_alloc((size_t)header_bytes);
     if (!text)
-        return err_set(err, HVD_E_NOMEM, "%s: %s", path, err_text(HVD_E_NOMEM));
-    rc = read_range(reader, index, 8, text, header_bytes - 8, err);
+        return err_set(err, HVD_E_NOMEM,
+                       "%s: no memory to read the header; free memory on this host", path);
+    rc = reader_read_range(reader, index, 8, text, header_bytes - 8, err);
     if (!rc)
         rc = part_parse(path, text, (size_t)header_bytes - 8, file->bytes, &part, err);
     mem_free(text);
     if (rc)
         return rc;
     if (part.commit && part.commit != reader->manifest->commit)
-        rc = err_set(err, HVD_E_CORRUPT, "%s: is of another commit; use another checkpoint", path);
+        rc = err_set(err, HVD_E_CORRUPT,
+                     "%s: the file is of another commit than its folder; choose another checkpoint "
+                     "(--from-checkpoint)",
+                     path);
     VEC_EACH (entry, &part) {
         if (rc)
             break;
         wrong = take_place(reader, index, entry, part.header_bytes);
         if (wrong)
-            rc = err_set(err, HVD_E_CORRUPT, "%s: entry \"%s\" %s; use another checkpoint", path,
-                         entry->name, wrong);
+            rc = err_set(err, HVD_E_CORRUPT,
+                         "%s: the entry \"%s\" %s; choose another checkpoint (--from-checkpoint)",
+                         path, entry->name, wrong);
     }
     part_release(&part);
     return rc;
@@ -179,9 +190,11 @@ static int check_places(const struct checkpoint_reader *reader, uint32_t kind, s
 
     for (size_t i = 0; i < entries->count; i++)
         if (entries->items[i].kind == kind && reader->places[i].file == NO_FILE)
-            return err_set(
-                err, HVD_E_CORRUPT, "%s/%s: no file has the entry \"%s\"; use another checkpoint",
-                checkpoint_store_where(reader->storage), reader->folder, entries->items[i].name);
+            return err_set(err, HVD_E_CORRUPT,
+                           "%s/%s: no file has the entry \"%s\"; choose another checkpoint "
+                           "(--from-checkpoint)",
+                           checkpoint_store_where(reader->storage), reader->folder,
+                           entries->items[i].name);
     return 0;
 }
 
@@ -204,10 +217,12 @@ static int read_rank(struct checkpoint_reader *reader, uint32_t rank, struct hvd
             rc = read_header(reader, i, err);
         }
     if (!rc && !found)
-        rc = err_set(
-            err, HVD_E_NOTFOUND,
-            "%s/%s: has no entries of rank %" PRIu32 "; it was written by %" PRIu32 " ranks",
-            checkpoint_store_where(reader->storage), reader->folder, rank, manifest->ranks);
+        rc = err_set(err, HVD_E_NOTFOUND,
+                     "%s/%s: the checkpoint has no per-rank entries of rank %" PRIu32
+                     ", because %" PRIu32 " ranks wrote this checkpoint; run with %" PRIu32
+                     " workers, or do not load per-rank entries",
+                     checkpoint_store_where(reader->storage), reader->folder, rank, manifest->ranks,
+                     manifest->ranks);
     if (!rc)
         rc = check_places(reader, ENTRY_PER_RANK, err);
     if (!rc)
@@ -241,11 +256,13 @@ int checkpoint_reader_open(struct checkpoint_store *storage,
         rc = names_put(&reader->names, name, strlen(name), (uint32_t)i);
     }
     if (rc)
-        err_set(err, rc == HVD_E_EXISTS ? HVD_E_CORRUPT : rc,
-                "%s/commit-%" PRIu64 ".%" PRIu32 ": cannot be read: %s",
-                checkpoint_store_where(storage), manifest->commit >> 32, (uint32_t)manifest->commit,
-                rc == HVD_E_EXISTS ? "its manifest names an entry twice; use another checkpoint"
-                                   : err_text(rc));
+        err_set(
+            err, rc == HVD_E_EXISTS ? HVD_E_CORRUPT : rc,
+            "%s/commit-%" PRIu64 ".%" PRIu32 ": the checkpoint cannot be read: %s",
+            checkpoint_store_where(storage), manifest->commit >> 32, (uint32_t)manifest->commit,
+            rc == HVD_E_EXISTS
+                ? "the manifest names an entry twice; choose another checkpoint (--from-checkpoint)"
+                : "no memory; free memory on this host");
     if (rc == HVD_E_EXISTS)
         rc = HVD_E_CORRUPT;
     for (size_t i = 0; !rc && i < manifest->file_count; i++)
@@ -285,8 +302,8 @@ int checkpoint_entry_bytes(struct checkpoint_reader *reader, const char *name, u
 
     if (index < 0)
         return err_set(err, HVD_E_NOTFOUND,
-                       "%s/%s: has no entry \"%s\"; use another checkpoint, or one release of the "
-                       "program",
+                       "%s/%s: the checkpoint has no entry \"%s\"; choose a checkpoint of this "
+                       "program (--from-checkpoint)",
                        checkpoint_store_where(reader->storage), reader->folder, name);
     if (reader->manifest->entries.items[index].kind == ENTRY_PER_RANK)
         rc = read_rank(reader, rank, err);
@@ -306,7 +323,7 @@ int checkpoint_entry_read_at(struct checkpoint_reader *reader, const char *name,
         return rc;
     ASSERT(offset <= size && bytes <= size - offset);
     place = &reader->places[checkpoint_entry_find(reader, name)];
-    return read_range(reader, place->file, place->offset + offset, at, bytes, err);
+    return reader_read_range(reader, place->file, place->offset + offset, at, bytes, err);
 }
 
 int checkpoint_entry_read(struct checkpoint_reader *reader, const char *name, uint32_t rank,
@@ -319,8 +336,9 @@ int checkpoint_entry_read(struct checkpoint_reader *reader, const char *name, ui
         return rc;
     if (bytes > room)
         return err_set(err, HVD_E_LIMIT,
-                       "%s/%s: entry \"%s\" has %" PRIu64 " bytes, and there is room for %" PRIu64
-                       "; register it with its old size",
+                       "%s/%s: the entry \"%s\" has %" PRIu64
+                       " bytes, but the program expects at most %" PRIu64
+                       "; register the entry with its old size",
                        checkpoint_store_where(reader->storage), reader->folder, name, bytes, room);
     rc = checkpoint_entry_read_at(reader, name, rank, 0, at, bytes, err);
     if (!rc)

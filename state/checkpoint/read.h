@@ -18,11 +18,12 @@ int checkpoint_reader_open(struct checkpoint_store *storage,
                            struct checkpoint_reader **ret_reader, struct hvd_err *err) MUST_CHECK;
 void checkpoint_reader_close(struct checkpoint_reader *reader); /* NULL is fine */
 
-/* Returns the index of the entry in the manifest; -1: there is none of that name. */
+/* Returns the index of the entry in the manifest; -1: no entry has that name. */
 int64_t checkpoint_entry_find(const struct checkpoint_reader *reader, const char *name);
 
 /* The size of an entry, and a part of it, which lies within that size. A caller that reads an entry
- * part by part, in order, reads each chunk of the file once. Codes as below. */
+ * part by part, in order, reads each chunk of the file once. The codes are those of
+ * checkpoint_entry_read. */
 int checkpoint_entry_bytes(struct checkpoint_reader *reader, const char *name, uint32_t rank,
                            uint64_t *ret_bytes, struct hvd_err *err) MUST_CHECK;
 int checkpoint_entry_read_at(struct checkpoint_reader *reader, const char *name, uint32_t rank,
@@ -32,14 +33,15 @@ int checkpoint_entry_read_at(struct checkpoint_reader *reader, const char *name,
 /*
  * Reads an entry into `at`, which has room for `room` bytes; *ret_bytes is its size, which for a
  * custom entry may be smaller than the manifest's. `rank` matters for per-rank entries only.
- * HVD_E_NOTFOUND: no such entry, or not for that rank. HVD_E_LIMIT: more bytes than room.
+ * HVD_E_NOTFOUND: no such entry, or no such entry of that rank. HVD_E_LIMIT: more bytes than room.
  * HVD_E_CORRUPT: a checksum is wrong; then the bytes at `at` are of no use.
  */
 int checkpoint_entry_read(struct checkpoint_reader *reader, const char *name, uint32_t rank,
                           void *at, uint64_t room, uint64_t *ret_bytes,
                           struct hvd_err *err) MUST_CHECK;
 
-/* Reads all files of the checkpoint, and compares every checksum. *ret_bytes: how many bytes. */
+/* Reads all files of the checkpoint, and compares every checksum. *ret_bytes: the number of bytes
+ * in these files. */
 int checkpoint_verify(struct checkpoint_reader *reader, uint64_t *ret_bytes,
                       struct hvd_err *err) MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /*
  * storage.c: the part that all kinds of stores share. Called by the threads that write and read
  * checkpoints, in driver, agent and worker, and by the operator's verbs. Invariant: a kind of
- * storage gets only names that lead to nothing outside of the storage, and a finished object has
- * exactly the bytes that were announced.
+ * storage gets only names of objects inside the storage, and a finished object has exactly the
+ * bytes that were announced.
  */
 #include "state/checkpoint/storage_internal.h"
 
@@ -29,7 +29,8 @@ static int check_object_name(const struct checkpoint_store *storage, const char 
         fine = fine && part.length > 0 && !span_is(part, ".") && !span_is(part, "..");
     if (fine && parts > 0 && parts <= 2)
         return 0;
-    return err_set(err, HVD_E_INVAL, "%s: %s is no name of an object; use NAME or FOLDER/NAME",
+    return err_set(err, HVD_E_INVAL,
+                   "%s: %s is not a valid name of an object; use NAME or FOLDER/NAME",
                    storage->where, text_quote(name, strlen(name), quoted));
 }
 
@@ -51,14 +52,17 @@ static int open_or_make(const char *where, bool make, struct checkpoint_store **
             return kinds[i]->open(where, make, ret_store, err);
     if (strstr(where, "://"))
         return err_set(err, HVD_E_UNSUPPORTED,
-                       "%.200s: this program keeps checkpoints in directories only; give the path "
-                       "of a directory%s",
+                       "%.200s: this program reads and writes checkpoints in directories only; "
+                       "give the path of a directory%s",
                        where,
-                       kind_count ? "" : " (hvd-elastic checkpoints ADDRESS export DIR fills one)");
+                       kind_count ? ""
+                                  : " (hvd-elastic checkpoints ADDRESS export DIR copies "
+                                    "checkpoints into a directory)");
     if (!*where || strlen(where) >= LIMIT_PATH_BYTES)
-        return err_set(err, HVD_E_INVAL,
-                       "\"%.64s\": not the path of a directory; give one of 1 to %d bytes", where,
-                       LIMIT_PATH_BYTES - 1);
+        return err_set(
+            err, HVD_E_INVAL,
+            "\"%.64s\": this text is not the path of a directory; give a path of 1 to %d bytes",
+            where, LIMIT_PATH_BYTES - 1);
     return checkpoint_store_dir_open(where, make, ret_store, err);
 }
 
@@ -102,12 +106,13 @@ int checkpoint_store_create(struct checkpoint_store *storage, const char *name, 
     (*ret_object)->storage = storage;
     (*ret_object)->bytes = bytes;
     (*ret_object)->written = 0;
+    (*ret_object)->only_new = false;
     memcpy((*ret_object)->name, name, strlen(name) + 1);
     return 0;
 }
 
-/* Writes the next bytes of an object. More than were announced are an error of the caller, which
- * checkpoint_store_finish reports. */
+/* Writes the next bytes of an object. If the caller writes more bytes than it has announced,
+ * checkpoint_store_finish reports that. */
 int checkpoint_store_write(struct checkpoint_object *object, const void *at, size_t bytes,
                            struct hvd_err *err)
 {
@@ -116,6 +121,11 @@ int checkpoint_store_write(struct checkpoint_object *object, const void *at, siz
     if (!rc)
         object->written += bytes;
     return rc;
+}
+
+void checkpoint_store_only_new(struct checkpoint_object *object)
+{
+    object->only_new = true;
 }
 
 int checkpoint_store_finish(struct checkpoint_object *object, struct hvd_err *err)

@@ -4,8 +4,8 @@
  *
  * Each call may block for as long as the disk or network takes, so only threads of their own call
  * them. A handle belongs to one thread; further threads open handles of their own. Each error text
- * names the path first and the remedy last. Common codes: HVD_E_DENIED, HVD_E_FULL (the quota
- * counts too), HVD_E_IO, HVD_E_NOMEM, HVD_E_NOTFOUND.
+ * names the path first and the remedy last. Common codes: HVD_E_DENIED, HVD_E_FULL (also for a
+ * quota), HVD_E_IO, HVD_E_NOMEM, HVD_E_NOTFOUND.
  *
  *     checkpoint_store_create, checkpoint_store_write, checkpoint_store_write ...,
  * checkpoint_store_finish (or checkpoint_store_abandon)
@@ -19,26 +19,27 @@
 struct checkpoint_store;
 struct checkpoint_object;
 
-/* A directory that a storage makes while it writes has mode 0700, a file 0600, less the umask. An
- * object that was never finished has a name with this end; checkpoint_store_list shows it. */
+/* A directory that a storage makes while it writes has mode 0700, a file 0600, less the umask. The
+ * name of an object that was never finished ends in this suffix; checkpoint_store_list lists such
+ * names, too. */
 #define CHECKPOINT_UNFINISHED ".unfinished"
 
-/* A further kind of storage, for addresses that begin with `scheme`: "s3://". make: open is called
- * for checkpoint_store_make. */
+/* A further kind of storage, for addresses that begin with `scheme`: "s3://". test: open tries
+ * whether the storage can be used (checkpoint_store_make). Nothing is made there. */
 struct checkpoint_store_kind {
     const char *scheme;
-    int (*open)(const char *where, bool make, struct checkpoint_store **ret_store,
+    int (*open)(const char *where, bool test, struct checkpoint_store **ret_store,
                 struct hvd_err *err);
 };
 
-/* A program adds kinds at its start, before a thread opens a storage. libhvd adds none, so a worker
- * depends on no library for them. The kind is kept. */
+/* A program adds kinds at its start, before a thread opens a storage. libhvd adds no kind, so a
+ * worker depends on no library for such stores. The kind is borrowed for ever. */
 #define CHECKPOINT_KINDS_MAX 4
 void checkpoint_store_add_kind(const struct checkpoint_store_kind *kind);
 
-/* `where` is a path of a directory, which must exist: HVD_E_NOTFOUND; or an address of a kind that
- * was added. HVD_E_UNSUPPORTED: an address ("s3://...") of a kind that this program does not have.
- */
+/* `where` is the path of a directory, or an address of a kind that was added. HVD_E_NOTFOUND: there
+ * is no such directory. HVD_E_UNSUPPORTED: an address ("s3://...") of a kind that this program does
+ * not have. */
 int checkpoint_store_open(const char *where, struct checkpoint_store **ret_store,
                           struct hvd_err *err) MUST_CHECK;
 void checkpoint_store_close(struct checkpoint_store *storage); /* NULL is fine */
@@ -48,22 +49,27 @@ void checkpoint_store_close(struct checkpoint_store *storage); /* NULL is fine *
 int checkpoint_store_make(const char *where, struct checkpoint_store **ret_store,
                           struct hvd_err *err) MUST_CHECK;
 
-/* Returns `where`, as it was given; borrowed. */
+/* Returns the `where` that checkpoint_store_open was given; borrowed. */
 const char *checkpoint_store_where(const struct checkpoint_store *storage);
 
-/* Returns an open descriptor of the directory, borrowed; -1: the storage is no directory. */
+/* Returns an open descriptor of the directory, borrowed; -1: the storage is not a directory. */
 int checkpoint_store_directory(const struct checkpoint_store *storage);
 
-/* Begins an object of `bytes` bytes. Space for all of them is asked for at once where the file
- * system can do so. */
+/* Begins an object of `bytes` bytes. If the file system can reserve space, the space of the whole
+ * object is reserved. */
 int checkpoint_store_create(struct checkpoint_store *storage, const char *name, uint64_t bytes,
                             struct checkpoint_object **ret_object, struct hvd_err *err) MUST_CHECK;
 int checkpoint_store_write(struct checkpoint_object *object, const void *at, size_t bytes,
                            struct hvd_err *err) MUST_CHECK;
 
-/* Ends the object, which is freed in any case. 0: it is durable under its name, and has replaced an
- * older object of that name. HVD_E_STATE: fewer or more bytes were written than
- * checkpoint_store_create was told. After a failure the name is as it was before. */
+/* From now on checkpoint_store_finish fails with HVD_E_EXISTS when another writer has given the
+ * name to other bytes, if the storage supports that: S3 does, unless its server is too old. On
+ * other storages the call changes nothing. */
+void checkpoint_store_only_new(struct checkpoint_object *object);
+
+/* Ends the object, which is freed in any case. 0: the object is durable under its name, and has
+ * replaced an older object of that name. HVD_E_STATE: the number of written bytes is not the number
+ * that checkpoint_store_create was given. After a failure the name is as it was before. */
 int checkpoint_store_finish(struct checkpoint_object *object, struct hvd_err *err) MUST_CHECK;
 void checkpoint_store_abandon(struct checkpoint_object *object); /* NULL is fine */
 
@@ -71,7 +77,7 @@ void checkpoint_store_abandon(struct checkpoint_object *object); /* NULL is fine
 int checkpoint_store_size(struct checkpoint_store *storage, const char *name, uint64_t *ret_bytes,
                           struct hvd_err *err) MUST_CHECK;
 
-/* Reads exactly so many bytes at this offset. HVD_E_CORRUPT: the object ends before. */
+/* Reads exactly `bytes` bytes at this offset. HVD_E_CORRUPT: the object has fewer bytes. */
 int checkpoint_store_read(struct checkpoint_store *storage, const char *name, uint64_t offset,
                           void *at, size_t bytes, struct hvd_err *err) MUST_CHECK;
 
@@ -83,7 +89,7 @@ int checkpoint_store_list(struct checkpoint_store *storage, const char *folder,
                           checkpoint_store_visit_fn *visit, void *arg,
                           struct hvd_err *err) MUST_CHECK;
 
-/* Removes an object, or a folder with all objects in it. A name that is missing is fine. */
+/* Removes an object, or a folder with all objects in it. A name that does not exist is no error. */
 int checkpoint_store_remove(struct checkpoint_store *storage, const char *name,
                             struct hvd_err *err) MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /*
  * storage_dir.c: checkpoints in a directory, which several hosts may share. Called through the
  * table of storage_internal.h. All names are looked up from the descriptor of the directory, and no
- * link is followed below it. Invariant: a name stands for a whole object: bytes go to a file with
- * another name, which is synced, renamed, and made durable by a sync of its folder and of the
+ * link is followed below it. Invariant: a name belongs only to a whole object: bytes go to a file
+ * with another name, which is synced, renamed, and made durable by a sync of its folder and of the
  * directory.
  */
 #include "base/mem.h"
@@ -32,7 +32,7 @@ struct checkpoint_dir {
 
 struct checkpoint_dir_object {
     struct checkpoint_object base;
-    int folder; /* descriptor of the folder of the object */
+    int folder; /* the descriptor of the object's folder */
     int fd;
     char *temporary; /* the name in the folder, until the rename */
 };
@@ -51,13 +51,12 @@ static int dir_failed(const struct checkpoint_store *storage, const char *name, 
     snprintf(path, sizeof(path), "%s%s%s", storage->where, *name ? "/" : "", name);
     if (number == ELOOP)
         return err_set(err, HVD_E_DENIED,
-                       "%s: %s: it is a symbolic link; remove the link, or put the file itself "
-                       "there",
+                       "%s: %s: the path is a symbolic link; replace the link by the file itself",
                        path, doing);
     if (number == ESTALE)
         return err_set(err, HVD_E_IO,
-                       "%s: %s: the file system has lost it (stale file handle); mount the file "
-                       "system again",
+                       "%s: %s: the file system has lost this file (stale file handle); mount the "
+                       "file system again",
                        path, doing);
     return remedy_set(err, path, doing, number);
 }
@@ -70,8 +69,8 @@ static const char *name_in_folder(const char *name)
     return slash ? slash + 1 : name;
 }
 
-/* Opens the folder in which the object of this name lies. make: makes it when it is missing. -1:
- * errno says why. */
+/* Opens the folder in which the object of this name lies. make: a missing folder is made. Returns
+ * -1 on failure, with the reason in errno. */
 static int open_folder_of(const struct checkpoint_dir *dir, const char *name, bool make)
 {
     size_t length = (size_t)(name_in_folder(name) - name);
@@ -128,7 +127,9 @@ static int dir_create(struct checkpoint_store *storage, const char *name, uint64
     }
     if (!object || !object->temporary) {
         mem_free(object);
-        return err_set(err, HVD_E_NOMEM, "%s/%s: %s", storage->where, name, err_text(HVD_E_NOMEM));
+        return err_set(err, HVD_E_NOMEM,
+                       "%s/%s: no memory to write this file; free memory on this host",
+                       storage->where, name);
     }
     /* Several hosts may write an object of one name at the same time. */
     if (getrandom(&random, sizeof(random), 0) != sizeof(random))
@@ -173,7 +174,7 @@ static int dir_write(struct checkpoint_object *base, const void *at, size_t byte
 }
 
 /* Gives the object its name. A file system may report a failed write only at the sync or at the
- * close. The directory is synced too, as the object's folder may be new in it. */
+ * close. The directory is synced too, because the object's folder may be new. */
 static int dir_finish(struct checkpoint_object *base, struct hvd_err *err)
 {
     struct checkpoint_dir_object *object = CONTAINER_OF(base, struct checkpoint_dir_object, base);
@@ -213,53 +214,47 @@ static int dir_size(struct checkpoint_store *storage, const char *name, uint64_t
     if (number == ENOENT)
         return err_set(err, HVD_E_NOTFOUND, "%s/%s: there is no such file", storage->where, name);
     if (number)
-        return dir_failed(storage, name, "cannot look at it", number, err);
+        return dir_failed(storage, name, "cannot read its size", number, err);
     *ret_bytes = (uint64_t)st.st_size;
     return 0;
-}
-
-/* Opens the file for reading, unless it is open from the piece before. A read from offset 0 opens
- * it anew, as the name may have got another object meanwhile. O_NONBLOCK: the open of a pipe does
- * not wait. */
-static int dir_open_to_read(struct checkpoint_dir *dir, const char *name, uint64_t offset)
-{
-    int folder;
-
-    if (dir->read_fd >= 0 && offset > 0 && !strcmp(dir->read_name, name))
-        return dir->read_fd;
-    if (dir->read_fd >= 0)
-        close(dir->read_fd);
-    dir->read_fd = -1;
-    folder = open_folder_of(dir, name, false);
-    if (folder < 0)
-        return -1;
-    dir->read_fd = openat(folder, name_in_folder(name),
-                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (dir->read_fd >= 0)
-        memcpy(dir->read_name, name, strlen(name) + 1);
-    close(folder);
-    return dir->read_fd;
 }
 
 static int dir_read(struct checkpoint_store *storage, const char *name, uint64_t offset, void *at,
                     size_t bytes, struct hvd_err *err)
 {
-    int fd = dir_open_to_read(dir_of(storage), name, offset);
+    struct checkpoint_dir *dir = dir_of(storage);
     char *next = at;
+    int folder;
 
-    if (fd < 0 && errno == ENOENT)
+    /* The file may be open from the piece before. A read from offset 0 opens the file anew, because
+     * the name may belong to another object by now. O_NONBLOCK: the open of a pipe does not wait.
+     */
+    if (dir->read_fd < 0 || offset == 0 || strcmp(dir->read_name, name) != 0) {
+        if (dir->read_fd >= 0)
+            close(dir->read_fd);
+        dir->read_fd = -1;
+        folder = open_folder_of(dir, name, false);
+        if (folder >= 0) {
+            dir->read_fd = openat(folder, name_in_folder(name),
+                                  O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+            close(folder);
+        }
+        if (dir->read_fd >= 0)
+            memcpy(dir->read_name, name, strlen(name) + 1);
+    }
+    if (dir->read_fd < 0 && errno == ENOENT)
         return err_set(err, HVD_E_NOTFOUND, "%s/%s: there is no such file", storage->where, name);
-    if (fd < 0)
+    if (dir->read_fd < 0)
         return dir_failed(storage, name, "cannot read it", errno, err);
     while (bytes > 0) {
-        ssize_t got = TEMP_FAILURE_RETRY(pread(fd, next, bytes, (off_t)offset));
+        ssize_t got = TEMP_FAILURE_RETRY(pread(dir->read_fd, next, bytes, (off_t)offset));
 
         if (got < 0)
             return dir_failed(storage, name, "cannot read it", errno, err);
         if (got == 0)
             return err_set(err, HVD_E_CORRUPT,
-                           "%s/%s: ends at byte %" PRIu64 ", %zu bytes too early; use another "
-                           "checkpoint",
+                           "%s/%s: the file ends at byte %" PRIu64
+                           ", %zu bytes too early; choose another checkpoint (--from-checkpoint)",
                            storage->where, name, offset, bytes);
         next += got;
         offset += (uint64_t)got;
@@ -324,7 +319,8 @@ static int dir_remove(struct checkpoint_store *storage, const char *name, struct
     if (unlinkat(parent, last, 0))
         number = errno;
     if (number == EISDIR) {
-        /* The removal of the folder itself reports a name in it that could not be removed. */
+        /* If a name in the folder could not be removed, the removal of the folder fails and reports
+         * that. */
         folder = openat(parent, last, FOLDER_FLAGS);
         number = each_name_in(folder < 0 ? -1 : fcntl(folder, F_DUPFD_CLOEXEC, 0), remove_name,
                               &folder, &rc);
@@ -342,25 +338,11 @@ static const struct checkpoint_store_ops dir_ops = { dir_close,  dir_create,  di
                                                      dir_finish, dir_abandon, dir_size,
                                                      dir_read,   dir_list,    dir_remove };
 
-/* Makes the directory and those above it, as far as they are missing. Returns 0 or an errno. */
-static int make_directories(const char *where)
-{
-    char path[LIMIT_PATH_BYTES];
-
-    snprintf(path, sizeof(path), "%s", where);
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(path, 0700) && errno != EEXIST && errno != EACCES && errno != EROFS)
-            return errno;
-        *slash = '/';
-    }
-    return mkdir(path, 0700) && errno != EEXIST ? errno : 0;
-}
-
 int checkpoint_store_dir_open(const char *where, bool make, struct checkpoint_store **ret_store,
                               struct hvd_err *err)
 {
     struct checkpoint_dir *dir = mem_zalloc(sizeof(*dir));
+    char path[LIMIT_PATH_BYTES];
     int number = 0;
 
     if (dir) {
@@ -370,11 +352,22 @@ int checkpoint_store_dir_open(const char *where, bool make, struct checkpoint_st
     }
     if (!dir || !dir->base.where) {
         mem_free(dir);
-        return err_set(err, HVD_E_NOMEM, "%s: %s", where, err_text(HVD_E_NOMEM));
+        return err_set(err, HVD_E_NOMEM,
+                       "%s: no memory to open this directory; free memory on this host", where);
     }
     dir->fd = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir->fd < 0 && errno == ENOENT && make) {
-        number = make_directories(where);
+        /* the directories above come first; each may exist, or be one of another user */
+        snprintf(path, sizeof(path), "%s", where);
+        for (char *slash = strchr(path + 1, '/'); slash && !number;
+             slash = strchr(slash + 1, '/')) {
+            *slash = '\0';
+            if (mkdir(path, 0700) && errno != EEXIST && errno != EACCES && errno != EROFS)
+                number = errno;
+            *slash = '/';
+        }
+        if (!number && mkdir(path, 0700) && errno != EEXIST)
+            number = errno;
         if (!number)
             dir->fd = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }

@@ -7,18 +7,20 @@
 
 #include "state/checkpoint/storage.h"
 
-/* Each struct of a kind begins with this one. */
+/* The first member in the struct of each kind. */
 struct checkpoint_store {
     const struct checkpoint_store_ops *ops;
     char *where;
-    int directory; /* a descriptor of the kind, which closes it; -1: there is none */
+    int directory; /* a descriptor of the directory, closed by the kind; -1: the storage is not a
+                      directory */
 };
 
 struct checkpoint_object {
     struct checkpoint_store *storage;
     char name[LIMIT_CHECKPOINT_NAME_BYTES + 1];
-    uint64_t bytes;   /* that checkpoint_store_create was told */
+    uint64_t bytes;   /* the size that checkpoint_store_create was given */
     uint64_t written; /* so far */
+    bool only_new;    /* checkpoint_store_only_new was called */
 };
 
 /* The functions as storage.h has them. Names have been checked. `finish` and `abandon` free the

@@ -2,8 +2,8 @@
  * command_storage.c: the objects of checkpoints through a program, which is run once for each
  * operation: put, get, list, delete. Called through the table of
  * state/checkpoint/storage_internal.h. Invariant: no run outlives its time limit, this process or
- * the call that ends it: the whole process group of the program is killed then; and nothing that it
- * prints is believed without a check.
+ * the call that ends the run: the whole process group of the program is killed then; and the output
+ * of the program is checked before it is used.
  */
 #include "state/remote/command_storage.h"
 
@@ -13,7 +13,7 @@
 #include "base/time.h"
 #include "base/vec.h"
 #include "os/clock.h"
-#include "os/process.h"
+#include "os/owned_process.h"
 #include "state/checkpoint/storage_internal.h"
 
 #include <errno.h>
@@ -27,8 +27,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define COMMAND_LIMIT_US   (2 * TIME_MIN)
-#define COMMAND_A_SECOND   (64 * 1024) /* a run has a second more for so many bytes */
+#define COMMAND_LIMIT_US (2 * TIME_MIN)
+/* the time limit of a call grows by one second for each block of this many bytes */
+#define COMMAND_A_SECOND   (64 * 1024)
 #define COMMAND_WORDS      32
 #define COMMAND_LIST_MAX   ((size_t)16 * 1024 * 1024)
 #define COMMAND_WHY_MAX    200
@@ -45,7 +46,7 @@ struct command_storage {
 
 /* One run of the program. */
 struct command_run {
-    pid_t pid; /* 0: it does not run */
+    pid_t pid; /* 0: the program does not run */
     int watch; /* readable when the program has ended */
     int in, out, err;
     int64_t until_us;
@@ -64,35 +65,35 @@ static struct command_storage *command_storage_of(struct checkpoint_store *stora
     return CONTAINER_OF(storage, struct command_storage, base);
 }
 
-static void command_close(int *fd)
+static void command_storage_end(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
 }
 
-/* Ends a run, also one that goes on: its process group is killed. Returns the wait status. */
+/* Ends a run: kills the process group of the program, if it has not ended. Returns the wait status.
+ */
 static int command_end(struct command_run *run)
 {
     int status = 0;
 
-    command_close(&run->in);
-    command_close(&run->out);
-    command_close(&run->err);
-    command_close(&run->watch);
+    command_storage_end(&run->in);
+    command_storage_end(&run->out);
+    command_storage_end(&run->err);
     if (run->pid > 0) {
         kill(-run->pid, SIGKILL);
-        while (waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
-            ;
+        status = owned_process_end(run->pid, run->watch);
     }
+    command_storage_end(&run->watch);
     run->pid = 0;
     return status;
 }
 
 /* Starts the program with an operation, a name, and two more words (may be NULL). */
-static int command_start(struct command_storage *storage, const char *operation, const char *name,
-                         const char *first, const char *second, uint64_t bytes,
-                         struct command_run *run, struct hvd_err *err)
+static int command_storage_begin(struct command_storage *storage, const char *operation,
+                                 const char *name, const char *first, const char *second,
+                                 uint64_t bytes, struct command_run *run, struct hvd_err *err)
 {
     int in[2] = { -1, -1 }, out[2] = { -1, -1 }, errors[2] = { -1, -1 };
     size_t argc = storage->argc;
@@ -105,29 +106,27 @@ static int command_start(struct command_storage *storage, const char *operation,
     storage->argv[argc + 1] = name;
     storage->argv[argc + 2] = first;
     storage->argv[argc + 3] = first ? second : NULL;
-    /* A socket in place of a pipe, as a write to it raises no signal. */
+    /* A socket and not a pipe: a write to a closed socket need not raise SIGPIPE. */
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) || pipe2(out, O_CLOEXEC) ||
         pipe2(errors, O_CLOEXEC)) {
         rc = err_set(err, HVD_E_LIMIT,
-                     "%s: cannot be run: %s; raise the limit on open files (ulimit -n)",
+                     "%s: the program cannot be started: %s; raise the limit on open files "
+                     "(ulimit -n)",
                      storage->base.where, strerror(errno));
     } else {
         spec.in = in[1];
         spec.out = out[1];
         spec.err = errors[1];
-        rc = process_spawn(&spec, &run->pid, &why);
-        if (rc) /* the program is missing, and not an object */
+        rc = owned_process_start(&spec, &run->pid, &run->watch, &why);
+        if (rc) /* HVD_E_NOTFOUND would mean that an object is missing, and not the program */
             rc = err_set(err, rc == HVD_E_NOTFOUND ? HVD_E_INVAL : rc, "%s", why.text);
     }
     run->in = in[0];
     run->out = out[0];
     run->err = errors[0];
-    command_close(&in[1]);
-    command_close(&out[1]);
-    command_close(&errors[1]);
-    if (!rc && (run->watch = process_watch(run->pid)) < 0)
-        rc = err_set(err, HVD_E_LIMIT, "%s: cannot be watched: %s; raise ulimit -n",
-                     storage->base.where, strerror(errno));
+    command_storage_end(&in[1]);
+    command_storage_end(&out[1]);
+    command_storage_end(&errors[1]);
     run->until_us =
         clock_now_us() + storage->limit_us + (int64_t)(bytes / COMMAND_A_SECOND) * TIME_S;
     if (rc)
@@ -140,7 +139,7 @@ static int command_start(struct command_storage *storage, const char *operation,
 
 /* Moves bytes until all of `from` were sent, or, without `from`, until the program has ended. The
  * output of the program is added to `out` (may be NULL). HVD_E_TIMEOUT; HVD_E_LIMIT: the program
- * prints too much; HVD_E_IO: the program reads no more. */
+ * prints more than `out` may hold; HVD_E_IO: the program does not read all bytes. */
 static int command_move(struct command_run *run, const char *from, size_t bytes, struct buf *out)
 {
     bool sends = from != NULL;
@@ -160,10 +159,10 @@ static int command_move(struct command_run *run, const char *from, size_t bytes,
             return HVD_E_TIMEOUT;
         if (poll(fds, ARRAY_SIZE(fds), left_us > TIME_S ? 1000 : (int)(left_us / TIME_MS) + 1) < 0)
             continue;
-        if (fds[0].revents) { /* the first line that it prints there is the reason of a failure */
+        if (fds[0].revents) { /* the first line of standard error is the reason of a failure */
             got = read(run->err, printed, sizeof(printed));
             if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
-                command_close(&run->err);
+                command_storage_end(&run->err);
             for (ssize_t i = 0; i < got && !run->why_whole; i++) {
                 run->why_whole = printed[i] == '\n' || run->why_length == COMMAND_WHY_MAX - 1;
                 if (!run->why_whole)
@@ -175,7 +174,7 @@ static int command_move(struct command_run *run, const char *from, size_t bytes,
         if (fds[1].revents) {
             got = read(run->out, printed, sizeof(printed));
             if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
-                command_close(&run->out);
+                command_storage_end(&run->out);
             if (got > 0 && out && buf_append(out, printed, (size_t)got))
                 return HVD_E_LIMIT;
         }
@@ -184,7 +183,7 @@ static int command_move(struct command_run *run, const char *from, size_t bytes,
         if (fds[3].revents) {
             got = send(run->in, from, bytes, MSG_NOSIGNAL);
             if (got < 0 && errno != EAGAIN && errno != EINTR)
-                sends = false; /* the reason follows when it ends */
+                sends = false; /* the reason follows when the program ends */
             from += got > 0 ? got : 0;
             bytes -= got > 0 ? (size_t)got : 0;
         }
@@ -192,27 +191,28 @@ static int command_move(struct command_run *run, const char *from, size_t bytes,
     return 0;
 }
 
-/* Ends the run, and judges how it has ended. `rc` is that of command_move. */
+/* Ends the run, and turns its end into a code and an error. `rc` is the result of command_move. */
 static int command_judge(const struct checkpoint_store *storage, const char *doing,
                          const char *name, struct command_run *run, int rc, struct hvd_err *err)
 {
     int status = command_end(run);
-    char how[64];
+    char how[64], signal[TEXT_SIGNAL_MAX];
 
     if (!rc && WIFEXITED(status) && !WEXITSTATUS(status))
         return 0;
     if (rc == HVD_E_TIMEOUT)
-        snprintf(how, sizeof(how), "not done in time, and killed");
+        snprintf(how, sizeof(how), "the program did not end in time, and was killed");
     else if (rc == HVD_E_LIMIT)
-        snprintf(how, sizeof(how), "more output than was asked for");
+        snprintf(how, sizeof(how), "the program printed more bytes than it was asked for");
     else if (WIFEXITED(status))
         snprintf(how, sizeof(how), "exit code %d", WEXITSTATUS(status));
     else
-        snprintf(how, sizeof(how), "ended by signal %d", WTERMSIG(status));
+        snprintf(how, sizeof(how), "the program was ended by %s",
+                 text_signal(WTERMSIG(status), signal));
     if (rc != HVD_E_TIMEOUT && rc != HVD_E_LIMIT)
         rc = WIFEXITED(status) && WEXITSTATUS(status) == COMMAND_NOT_FOUND ? HVD_E_NOTFOUND
                                                                            : HVD_E_IO;
-    return err_set(err, rc, "%.200s: %s %s: %s%s%s; look at the program of --checkpoint-command",
+    return err_set(err, rc, "%.200s: %s %s: %s%s%s; correct the program of --checkpoint-command",
                    storage->where, doing, name, how, run->why_length ? ": " : "", run->why);
 }
 
@@ -221,12 +221,12 @@ static int command_ask(struct checkpoint_store *base, const char *operation, con
                        const char *first, const char *second, struct buf *out, struct hvd_err *err)
 {
     struct command_run run;
-    int rc = command_start(command_storage_of(base), operation, name, first, second,
-                           out && first ? out->max : 0, &run, err);
+    int rc = command_storage_begin(command_storage_of(base), operation, name, first, second,
+                                   out && first ? out->max : 0, &run, err);
 
     if (rc)
         return rc;
-    command_close(&run.in);
+    command_storage_end(&run.in);
     rc = command_move(&run, NULL, 0, out);
     return command_judge(base, operation, name, &run, rc, err);
 }
@@ -250,10 +250,12 @@ static int command_storage_create(struct checkpoint_store *base, const char *nam
     int rc;
 
     if (!object)
-        return err_set(err, HVD_E_NOMEM, "%.200s: %s", base->where, err_text(HVD_E_NOMEM));
+        return err_set(err, HVD_E_NOMEM,
+                       "%.200s: no memory to run the program; free memory on this host",
+                       base->where);
     snprintf(number, sizeof(number), "%" PRIu64, bytes);
-    rc = command_start(command_storage_of(base), "put", name, number, NULL, bytes, &object->run,
-                       err);
+    rc = command_storage_begin(command_storage_of(base), "put", name, number, NULL, bytes,
+                               &object->run, err);
     if (rc)
         mem_free(object);
     else
@@ -283,14 +285,14 @@ static int command_storage_finish(struct checkpoint_object *base, struct hvd_err
     struct command_object *object = CONTAINER_OF(base, struct command_object, base);
     int rc;
 
-    command_close(&object->run.in);
+    command_storage_end(&object->run.in);
     rc = command_move(&object->run, NULL, 0, NULL);
     rc = command_judge(base->storage, "put", base->name, &object->run, rc, err);
     command_storage_abandon(base);
     return rc;
 }
 
-/* A line of a list: the bytes of an object, a blank, and its name. */
+/* Copies of names that a list has. */
 struct command_names VEC(char *);
 
 static int command_list(struct checkpoint_store *base, const char *prefix, struct buf *out,
@@ -300,8 +302,8 @@ static int command_list(struct checkpoint_store *base, const char *prefix, struc
     return command_ask(base, "list", prefix, NULL, NULL, out, err);
 }
 
-/* Cuts the next line off the list. Lines that are none, and names without the prefix, are passed
- * over. */
+/* Cuts the next line off a list: the number of bytes of an object, a blank, and its name. Lines
+ * that are not of this form, and names without the prefix, are ignored. */
 static bool command_next_line(struct span *rest, const char *prefix, uint64_t *ret_bytes,
                               struct span *ret_name)
 {
@@ -331,7 +333,9 @@ static int command_storage_size(struct checkpoint_store *base, const char *name,
         there = span_is(found, name);
     buf_release(&out);
     if (!rc && !there)
-        rc = err_set(err, HVD_E_NOTFOUND, "%.200s/%s: there is no such object", base->where, name);
+        rc = err_set(err, HVD_E_NOTFOUND,
+                     "%.200s/%s: the list of the program does not have this object", base->where,
+                     name);
     return rc;
 }
 
@@ -350,8 +354,8 @@ static int command_storage_read(struct checkpoint_store *base, const char *name,
     rc = command_ask(base, "get", name, from, length, &out, err);
     if (!rc && out.length < bytes)
         rc = err_set(err, HVD_E_CORRUPT,
-                     "%.200s/%s: ends at byte %" PRIu64 ", %zu bytes too early; use another "
-                     "checkpoint",
+                     "%.200s/%s: the object ends at byte %" PRIu64
+                     ", %zu bytes too early; use another checkpoint",
                      base->where, name, offset + out.length, bytes - out.length);
     if (!rc)
         memcpy(at, out.data, bytes);
@@ -378,7 +382,8 @@ static int command_storage_list(struct checkpoint_store *base, const char *folde
 
         snprintf(one, sizeof(one), "%.*s", (int)(name.length - skip), name.at + skip);
         one[strcspn(one, "/")] = '\0';
-        /* The names of a folder follow each other mostly, so the last ones are looked at first. */
+        /* The names of one folder mostly follow each other in a list, so the newest names of `seen`
+         * are compared first. */
         while (i < seen.count && strcmp(seen.items[seen.count - 1 - i], one) != 0)
             i++;
         if (!*one || i < seen.count)
@@ -387,7 +392,11 @@ static int command_storage_list(struct checkpoint_store *base, const char *folde
         if (!rc && !(seen.items[seen.count] = mem_strdup(one)))
             rc = HVD_E_NOMEM;
         seen.count += rc == 0;
-        rc = rc ? err_set(err, rc, "%.200s: cannot be listed: %s", base->where, err_text(rc))
+        rc = rc ? err_set(
+                      err, rc,
+                      "%.200s: the list of the program has too many names, or there is no "
+                      "memory for them (%s); remove old checkpoints, or free memory on this host",
+                      base->where, err_text(rc))
                 : visit(arg, one);
     }
     for (size_t i = 0; i < seen.count; i++)
@@ -427,7 +436,7 @@ static const struct checkpoint_store_ops command_ops = {
     command_storage_read,   command_storage_list,    command_storage_remove
 };
 
-int command_storage_open_with(const char *where, bool make, int64_t limit_us,
+int command_storage_open_with(const char *where, bool test, int64_t limit_us,
                               struct checkpoint_store **ret_store, struct hvd_err *err)
 {
     struct command_storage *storage = mem_zalloc(sizeof(*storage));
@@ -435,14 +444,16 @@ int command_storage_open_with(const char *where, bool make, int64_t limit_us,
     int rc = 0;
 
     if (!storage)
-        return err_set(err, HVD_E_NOMEM, "%.200s: %s", where, err_text(HVD_E_NOMEM));
+        return err_set(err, HVD_E_NOMEM,
+                       "%.200s: no memory to open this storage; free memory on this host", where);
     storage->base.ops = &command_ops;
     storage->base.directory = -1;
     storage->base.where = mem_strdup(where);
     storage->words = mem_strdup(where + strlen(COMMAND_SCHEME));
     storage->limit_us = limit_us;
     if (!storage->base.where || !storage->words)
-        rc = err_set(err, HVD_E_NOMEM, "%.200s: %s", where, err_text(HVD_E_NOMEM));
+        rc = err_set(err, HVD_E_NOMEM,
+                     "%.200s: no memory to open this storage; free memory on this host", where);
     for (char *next = storage->words; next && *next && storage->argc < COMMAND_WORDS;) {
         next += strspn(next, " ");
         if (*next)
@@ -452,12 +463,12 @@ int command_storage_open_with(const char *where, bool make, int64_t limit_us,
             *next++ = '\0';
     }
     if (!rc && (!storage->argc || *storage->argv[0] != '/'))
-        rc =
-            err_set(err, HVD_E_INVAL,
-                    "%.200s: hosts have different working directories; write the whole path of the "
-                    "program, from the root",
-                    where);
-    if (!rc && make) {
+        rc = err_set(
+            err, HVD_E_INVAL,
+            "%.200s: the path of the program must be absolute, because hosts have different "
+            "working directories; write the whole path, from the root",
+            where);
+    if (!rc && test) {
         rc = command_list(&storage->base, "commit-", &out, err);
         buf_release(&out);
     }
@@ -468,8 +479,8 @@ int command_storage_open_with(const char *where, bool make, int64_t limit_us,
     return rc;
 }
 
-int command_storage_open(const char *where, bool make, struct checkpoint_store **ret_store,
+int command_storage_open(const char *where, bool test, struct checkpoint_store **ret_store,
                          struct hvd_err *err)
 {
-    return command_storage_open_with(where, make, COMMAND_LIMIT_US, ret_store, err);
+    return command_storage_open_with(where, test, COMMAND_LIMIT_US, ret_store, err);
 }

@@ -9,13 +9,13 @@
 
 #define COMMAND_SCHEME "command://"
 
-/* Opens "command:///opt/store WORD...". make: the program is asked for a list, to see that it
- * works. */
-int command_storage_open(const char *where, bool make, struct checkpoint_store **ret_store,
+/* Opens "command:///opt/store WORD...". test: the program is run once for a list, which shows
+ * whether the program works. False: the program is not run. */
+int command_storage_open(const char *where, bool test, struct checkpoint_store **ret_store,
                          struct hvd_err *err) MUST_CHECK;
 
-/* The same with another time limit for one run of the program, for tests. */
-int command_storage_open_with(const char *where, bool make, int64_t limit_us,
+/* Does the same with another time limit for one run of the program, for tests. */
+int command_storage_open_with(const char *where, bool test, int64_t limit_us,
                               struct checkpoint_store **ret_store, struct hvd_err *err) MUST_CHECK;
 
 #endif

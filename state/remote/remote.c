@@ -1,6 +1,7 @@
 /*
  * remote.c: makes the kinds of this folder known to state/checkpoint/storage.c. Called by the mains
- * of hvd-elastic and hvd-agent. Invariant: libhvd does not call it, so it needs no libcurl.
+ * of hvd-elastic and hvd-agent. Invariant: libhvd does not call this file, so libhvd needs no
+ * libcurl.
  */
 #include "state/remote/remote.h"
 

@@ -25,9 +25,12 @@ int s3_address_parse(const char *where, struct s3_address *ret_address, struct h
         good = isalnum((unsigned char)bucket[i]) || strchr("-._", bucket[i]);
     if (!good)
         return err_set(err, HVD_E_INVAL,
-                       "%.200s: has no name of a bucket; write s3://BUCKET/PREFIX", where);
+                       "%.200s: this address has no name of a bucket; write s3://BUCKET/PREFIX",
+                       where);
     if (rest.length > S3_KEY_MAX - LIMIT_CHECKPOINT_NAME_BYTES)
-        return err_set(err, HVD_E_INVAL, "%.200s...: the prefix has more than %d bytes; shorten it",
+        return err_set(err, HVD_E_INVAL,
+                       "%.200s...: the prefix has more than %d bytes; shorten the "
+                       "prefix",
                        where, S3_KEY_MAX - LIMIT_CHECKPOINT_NAME_BYTES);
     while (rest.length > 0 && rest.at[rest.length - 1] == '/')
         rest.length--;
@@ -39,7 +42,7 @@ int s3_address_parse(const char *where, struct s3_address *ret_address, struct h
             !text_is_clean(part.at, part.length))
             return err_set(err, HVD_E_INVAL,
                            "%.200s: the prefix has an empty part, \".\", \"..\" or a byte that is "
-                           "no text; write another one",
+                           "not text; write another prefix",
                            where);
     *ret_address = address;
     return 0;
@@ -53,7 +56,7 @@ int s3_endpoint_check(const char *name, const char *endpoint, struct hvd_err *er
         host[3] != '/' && !strpbrk(endpoint, "?# \"<>@"))
         return 0;
     return err_set(err, HVD_E_INVAL,
-                   "%s: \"%.200s\" is no address of a server; write http://HOST:PORT or "
+                   "%s: \"%.200s\" is not the address of a server; write http://HOST:PORT or "
                    "https://HOST",
                    name, endpoint);
 }
@@ -73,8 +76,9 @@ int s3_encode(struct buf *out, const char *text, bool slashes)
     return rc;
 }
 
-/* A bucket is the first part of the path where the user has named the server, and in Amazon's cloud
- * when a dot in its name would not fit the server's certificate; else a part of the host. */
+/* The bucket is the first part of the path if the user has named the server, or if a dot in the
+ * name of the bucket would not fit the certificate of Amazon's server. Otherwise the bucket is a
+ * part of the host name. */
 int s3_url(const struct s3_address *address, const char *endpoint, const char *region,
            const char *key, const char *query, struct buf *out)
 {

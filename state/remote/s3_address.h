@@ -18,17 +18,17 @@ struct s3_address {
     char prefix[S3_KEY_MAX + 2]; /* "", or ends in '/' */
 };
 
-/* HVD_E_INVAL: the text is no such address. */
+/* HVD_E_INVAL: the text is not such an address. */
 int s3_address_parse(const char *where, struct s3_address *ret_address,
                      struct hvd_err *err) MUST_CHECK;
 
-/* Checks an endpoint, "http://HOST:PORT" or "https://HOST/PATH"; `name` is the variable that gave
- * it. HVD_E_INVAL. */
+/* Checks an endpoint, "http://HOST:PORT" or "https://HOST/PATH"; `name` is the source of the
+ * endpoint, for the error text. HVD_E_INVAL. */
 int s3_endpoint_check(const char *name, const char *endpoint, struct hvd_err *err) MUST_CHECK;
 
 /* Appends the URL of an object; `key` NULL: of the bucket. `endpoint` NULL: Amazon's server for the
- * region. `query` (may be NULL) is encoded already, with its names in order: libcurl signs it as it
- * is. 0, HVD_E_LIMIT or HVD_E_NOMEM. */
+ * region. `query` (may be NULL) is encoded already, and its parameters are sorted by name: libcurl
+ * signs the query unchanged. 0, HVD_E_LIMIT or HVD_E_NOMEM. */
 int s3_url(const struct s3_address *address, const char *endpoint, const char *region,
            const char *key, const char *query, struct buf *out) MUST_CHECK;
 

@@ -2,8 +2,8 @@
  * s3_call.c: requests to one bucket: signed by libcurl, repeated with growing pauses, and with
  * errors that name the object first and the remedy last. Called by s3_storage.c, on a thread that
  * may block. Invariant: each call ends, within patience_us and the time limit of one request; and a
- * request is repeated only if its repetition does no harm, which holds for all that s3_storage.c
- * sends.
+ * request is repeated only if its repetition does no harm, which is true for all requests of
+ * s3_storage.c.
  */
 #include "state/remote/s3_call.h"
 
@@ -21,12 +21,15 @@
 
 #define S3_URL_MAX     (3 * S3_KEY_MAX + 8192)
 #define S3_MESSAGE_MAX 120
-/* A request with a body has a second more for so many bytes. */
+/* The time limit of a request grows by one second for each block of this many bytes in its body. */
 #define S3_BYTES_A_SECOND (64 * 1024)
-/* A server that has never answered gets a fraction of the patience: its name may be wrong. */
+/* A server that has never answered gets this fraction of patience_us, because the name of the
+ * server may be wrong. */
 #define S3_UNHEARD 4
 
-#define S3_REMEDY  "check the network, AWS_ENDPOINT_URL, and the variables https_proxy and no_proxy"
+#define S3_REMEDY                                                                               \
+    "check the network, AWS_ENDPOINT_URL and AWS_CA_BUNDLE, and the variables https_proxy and " \
+    "no_proxy"
 
 const struct s3_limits s3_limits_default = { .connect_us = 10 * TIME_S,
                                              .request_us = 20 * TIME_S,
@@ -72,7 +75,8 @@ int s3_open(const char *where, const struct s3_limits *limits, struct s3 **ret_s
     int rc;
 
     if (!s3)
-        return err_set(err, HVD_E_NOMEM, "%s: %s", where, err_text(HVD_E_NOMEM));
+        return err_set(err, HVD_E_NOMEM,
+                       "%s: no memory to open the bucket; free memory on this host", where);
     s3->limits = *limits;
     buf_init(&s3->url, S3_URL_MAX);
     buf_init(&s3->answer, S3_ANSWER_MAX);
@@ -124,34 +128,34 @@ static const struct s3_meaning {
     int code;
     const char *remedy;
 } s3_meanings[] = {
-    {"NoSuchBucket",                  0,   HVD_E_INVAL,       "create the bucket, or write another one after s3://"},
-    { "InvalidBucketName",            0,   HVD_E_INVAL,       "write the name of a bucket after s3://"             },
-    { "NoSuchKey",                    404, HVD_E_NOTFOUND,    "look at the bucket"                                 },
-    { "NoSuchUpload",                 404, HVD_E_NOTFOUND,    "look at the bucket's lifecycle rules"               },
+    {"NoSuchBucket",                  0,   HVD_E_INVAL,       "create the bucket, or write another name after s3://"},
+    { "InvalidBucketName",            0,   HVD_E_INVAL,       "write the name of a bucket after s3://"              },
+    { "NoSuchKey",                    404, HVD_E_NOTFOUND,    "put the object back, or use another checkpoint"      },
+    { "NoSuchUpload",                 404, HVD_E_NOTFOUND,    "let no lifecycle rule of the bucket end this upload" },
     { "PreconditionFailed",           412, HVD_E_EXISTS,
-     "another writer uses the prefix; give each job its own"                                                       },
-    { "InvalidRange",                 416, HVD_E_CORRUPT,     "use another checkpoint"                             },
-    { "EntityTooLarge",               413, HVD_E_LIMIT,       "train with more workers"                            },
-    { "QuotaExceeded",                507, HVD_E_FULL,        "make room in the bucket, or keep fewer checkpoints" },
-    { "ExpiredToken",                 0,   HVD_E_DENIED,      "renew the credentials"                              },
-    { "InvalidToken",                 0,   HVD_E_DENIED,      "renew the credentials"                              },
-    { "TokenRefreshRequired",         0,   HVD_E_DENIED,      "renew the credentials"                              },
-    { "RequestTimeTooSkewed",         0,   HVD_E_DENIED,      "set the clock of this host"                         },
-    { "InvalidAccessKeyId",           0,   HVD_E_DENIED,      "correct the credentials"                            },
-    { "SignatureDoesNotMatch",        0,   HVD_E_DENIED,      "correct the credentials"                            },
+     "another writer uses the prefix; give each job a prefix of its own"                                            },
+    { "InvalidRange",                 416, HVD_E_CORRUPT,     "use another checkpoint"                              },
+    { "EntityTooLarge",               413, HVD_E_LIMIT,       "train with more workers"                             },
+    { "QuotaExceeded",                507, HVD_E_FULL,        "make room in the bucket, or keep fewer checkpoints"  },
+    { "ExpiredToken",                 0,   HVD_E_DENIED,      "renew the credentials"                               },
+    { "InvalidToken",                 0,   HVD_E_DENIED,      "renew the credentials"                               },
+    { "TokenRefreshRequired",         0,   HVD_E_DENIED,      "renew the credentials"                               },
+    { "RequestTimeTooSkewed",         0,   HVD_E_DENIED,      "set the clock of this host"                          },
+    { "InvalidAccessKeyId",           0,   HVD_E_DENIED,      "correct the credentials"                             },
+    { "SignatureDoesNotMatch",        0,   HVD_E_DENIED,      "correct the credentials"                             },
     { "AccessDenied",                 403, HVD_E_DENIED,
-     "let these credentials list the bucket, and get, put and delete objects of the prefix"                        },
-    { NULL,                           401, HVD_E_DENIED,      "correct the credentials"                            },
+     "let these credentials list the bucket, and get, put and delete objects of the prefix"                         },
+    { NULL,                           401, HVD_E_DENIED,      "correct the credentials"                             },
     { "AuthorizationHeaderMalformed", 0,   HVD_E_INVAL,
-     "set AWS_REGION to the region of the bucket"                                                                  },
-    { "PermanentRedirect",            301, HVD_E_INVAL,       "set AWS_REGION to the region of the bucket"         },
-    { "TemporaryRedirect",            307, HVD_E_INVAL,       "set AWS_REGION to the region of the bucket"         },
-    { "NotImplemented",               501, HVD_E_UNSUPPORTED, "use another server"                                 },
-    { "RequestTimeout",               408, HVD_E_BUSY,        "try again later"                                    },
-    { "ConditionalRequestConflict",   0,   HVD_E_BUSY,        "try again later"                                    },
-    { "OperationAborted",             0,   HVD_E_BUSY,        "try again later"                                    },
-    { "InternalError",                0,   HVD_E_BUSY,        "try again later"                                    },
-    { "SlowDown",                     429, HVD_E_BUSY,        "write fewer checkpoints"                            },
+     "set AWS_REGION to the region of the bucket"                                                                   },
+    { "PermanentRedirect",            301, HVD_E_INVAL,       "set AWS_REGION to the region of the bucket"          },
+    { "TemporaryRedirect",            307, HVD_E_INVAL,       "set AWS_REGION to the region of the bucket"          },
+    { "NotImplemented",               501, HVD_E_UNSUPPORTED, "use a server that has this operation of S3"          },
+    { "RequestTimeout",               408, HVD_E_BUSY,        "try again later"                                     },
+    { "ConditionalRequestConflict",   0,   HVD_E_BUSY,        "try again later"                                     },
+    { "OperationAborted",             0,   HVD_E_BUSY,        "try again later"                                     },
+    { "InternalError",                0,   HVD_E_BUSY,        "try again later"                                     },
+    { "SlowDown",                     429, HVD_E_BUSY,        "write fewer checkpoints"                             },
 };
 
 /* Writes the path of the object that a request is about. */
@@ -163,15 +167,16 @@ static const char *s3_path(const struct s3 *s3, const struct s3_request *request
     return path;
 }
 
-/* Judges an answer. Some servers report an error with status 200, after they have worked for long.
- */
+/* Turns an answer into a code and an error. A server that has worked on a request for long may
+ * report an error with status 200. */
 static int s3_judge(struct s3 *s3, const struct s3_request *request, struct s3_answer *answer,
                     struct hvd_err *err)
 {
     struct span body = s3_answer_text(s3), text;
     char path[S3_KEY_MAX + S3_BUCKET_MAX + 16], message[S3_MESSAGE_MAX] = "";
     bool good = answer->status >= 200 && answer->status < 300;
-    struct s3_meaning meaning = { .code = HVD_E_IO, .remedy = "look at the server" };
+    struct s3_meaning meaning = { .code = HVD_E_IO, .remedy = "read the log of the server" };
+    char region[S3_REGION_MAX + S3_FROM_MAX + 16] = "";
     size_t row = ARRAY_SIZE(s3_meanings);
 
     if (s3_text_find(body, "Error", 1, &text) && s3_text_find(body, "Code", 2, &text) &&
@@ -195,16 +200,17 @@ static int s3_judge(struct s3 *s3, const struct s3_request *request, struct s3_a
             meaning = s3_meanings[i];
     if (row < ARRAY_SIZE(s3_meanings))
         meaning = s3_meanings[row];
-    return err_set(err, meaning.code, "%s: %s: %s%s%s (status %ld%s%s)%s%s; %s",
+    if (meaning.code == HVD_E_INVAL)
+        snprintf(region, sizeof(region), ", region %s from %s", s3->keys.found.region,
+                 s3->keys.region_from);
+    return err_set(err, meaning.code, "%s: %s: %s%s%s (status %ld%s)%s%s; %s",
                    s3_path(s3, request, path), request->doing, answer->error,
-                   *answer->error && *message ? ": " : "", message, answer->status,
-                   meaning.code == HVD_E_INVAL ? ", region " : "",
-                   meaning.code == HVD_E_INVAL ? s3->keys.found.region : "",
+                   *answer->error && *message ? ": " : "", message, answer->status, region,
                    meaning.code == HVD_E_DENIED ? ", with credentials of " : "",
                    meaning.code == HVD_E_DENIED ? s3->keys.from : "", meaning.remedy);
 }
 
-/* The body of a good answer on its way to the caller's memory. */
+/* The argument of the callbacks that take a good answer's body, and headers. */
 struct s3_taking {
     const struct s3_request *request;
     struct s3_answer *answer;
@@ -222,7 +228,7 @@ static int s3_take(void *arg, const char *bytes, size_t length)
     return 0;
 }
 
-/* Compares the name of a header; `name` is written small. */
+/* Compares the name of a header, without regard to case; `name` is in lower case. */
 static bool s3_is_header(const char *header, const char *name)
 {
     while (*name && tolower((unsigned char)*header) == *name)
@@ -230,7 +236,7 @@ static bool s3_is_header(const char *header, const char *name)
     return !*header && !*name;
 }
 
-/* Takes the headers that are needed: the tag of an object, and its size: "bytes 0-9/200". */
+/* Takes two headers: ETag, and the size of the object from Content-Range: "bytes 0-9/200". */
 static void s3_take_header(void *arg, const char *name, const char *value)
 {
     struct s3_answer *answer = ((struct s3_taking *)arg)->answer;
@@ -276,9 +282,11 @@ static int s3_try(struct s3 *s3, const struct s3_request *request, struct s3_ans
     rc = s3_url(&s3->address, *s3->keys.found.endpoint ? s3->keys.found.endpoint : NULL,
                 s3->keys.found.region, request->key, request->query, &s3->url);
     if (rc)
-        return err_set(err, rc, "%s: %s: %s", s3_path(s3, request, path), request->doing,
-                       err_text(rc));
-    /* The checksums of a checkpoint are its own, so the signature leaves the body out. */
+        return err_set(err, rc,
+                       "%s: %s: no room for the URL (%s); shorten the prefix, or free memory on "
+                       "this host",
+                       s3_path(s3, request, path), request->doing, err_text(rc));
+    /* A checkpoint has checksums of its own, so the signature does not cover the body. */
     headers[http.header_count++] = "x-amz-content-sha256: UNSIGNED-PAYLOAD";
     if (*s3->keys.found.token)
         headers[http.header_count++] = s3->token;
@@ -307,7 +315,7 @@ int s3_call(struct s3 *s3, const struct s3_request *request, struct s3_answer *r
 
     for (;;) {
         rc = s3_try(s3, request, ret_answer, &own);
-        /* The credentials were good once, and newer ones may be found. */
+        /* The server accepted these credentials earlier, and newer ones may be found. */
         if (rc == HVD_E_DENIED && !renewed &&
             (!strcmp(ret_answer->error, "ExpiredToken") ||
              !strcmp(ret_answer->error, "InvalidToken") ||

@@ -12,9 +12,10 @@
 /* Times and sizes, which tests make smaller. */
 struct s3_limits {
     int64_t connect_us;
-    int64_t request_us;  /* of a request without a body */
-    int64_t patience_us; /* no request is repeated so long after its first failure */
-    int64_t pause_us;    /* before the first repetition; it doubles, up to pause_max_us */
+    int64_t request_us;  /* the time limit of a request without a body */
+    int64_t patience_us; /* a failed request is repeated until this time after its first failure */
+    int64_t pause_us; /* the pause before the first repetition; each later pause is twice as long,
+                         up to pause_max_us */
     int64_t pause_max_us;
     uint64_t part_bytes; /* a larger object is sent in parts of this size */
 };
@@ -29,7 +30,7 @@ struct s3; /* used by one thread */
 
 struct s3_request {
     enum http_method method;
-    const char *doing; /* for errors: "cannot write it" */
+    const char *doing; /* the operation in error texts: "cannot write it" */
     const char *key;   /* below the prefix; NULL: the bucket itself */
     const char *query; /* encoded; NULL: none */
     const char *headers[2];
@@ -49,7 +50,7 @@ struct s3_answer {
     size_t taken;   /* bytes in `into` */
 };
 
-/* Looks for credentials, and sends nothing yet. */
+/* Looks for credentials. No request is sent to the bucket yet. */
 int s3_open(const char *where, const struct s3_limits *limits, struct s3 **ret_s3,
             struct hvd_err *err) MUST_CHECK;
 void s3_close(struct s3 *s3); /* NULL is fine */
@@ -57,12 +58,12 @@ const struct s3_limits *s3_limits_of(const struct s3 *s3);
 const struct s3_address *s3_address_of(const struct s3 *s3);
 
 /*
- * Sends a request, and repeats it while that may help. 0: the status is 200 to 299. HVD_E_NOTFOUND:
- * there is no such object or upload. HVD_E_EXISTS: an object is there already (If-None-Match).
- * HVD_E_CORRUPT: the range lies behind the end of the object. HVD_E_DENIED, HVD_E_FULL,
- * HVD_E_LIMIT. HVD_E_INVAL: the bucket or a setting is wrong. HVD_E_BUSY: the server was busy or
- * silent for patience_us. The server may have carried out a request that has failed. *ret_answer is
- * filled in any case.
+ * Sends a request, and repeats the request while a repetition may succeed. 0: the status is 200 to
+ * 299. HVD_E_NOTFOUND: there is no such object or upload. HVD_E_EXISTS: an object is there already
+ * (If-None-Match). HVD_E_CORRUPT: the range lies behind the end of the object. HVD_E_DENIED,
+ * HVD_E_FULL, HVD_E_LIMIT. HVD_E_INVAL: the bucket or a setting is wrong. HVD_E_BUSY: the server
+ * was busy or silent for patience_us. The server may have carried out a request that has failed.
+ * *ret_answer is filled in any case.
  */
 int s3_call(struct s3 *s3, const struct s3_request *request, struct s3_answer *ret_answer,
             struct hvd_err *err) MUST_CHECK;

@@ -1,7 +1,8 @@
 /*
  * s3_keys.c: looks for credentials where other programs for S3 look: environment, files, metadata
- * service. Called by s3_call.c when a storage is opened, and when the server says that they are too
- * old. Invariant: no error text has a secret, and credentials of two sources are never mixed.
+ * service. Called by s3_call.c when a storage is opened, and when the server says that its
+ * credentials are too old. Invariant: no error text has a secret, and credentials of two sources
+ * are never mixed.
  */
 #include "state/remote/s3_keys.h"
 
@@ -20,8 +21,8 @@
 #include <unistd.h>
 
 #define KEYS_FILE_MAX (1024 * 1024)
-/* How long the credentials of the metadata service are used without another look. The service
- * renews them at least five minutes before they end. */
+/* The time for which credentials of the metadata service are used before the service is asked
+ * again. The service renews them at least five minutes before they end. */
 #define KEYS_FRESH_US (4 * TIME_MIN)
 
 /* The last answer of the metadata service, for all threads of the process. */
@@ -37,12 +38,7 @@ void s3_keys_forget(void)
     pthread_mutex_unlock(&keys_lock);
 }
 
-void s3_keys_release(struct s3_keys *keys)
-{
-    explicit_bzero(keys, sizeof(*keys));
-}
-
-/* Returns a variable, NULL if it is not set or empty. */
+/* Returns the value of a variable; NULL: the variable is not set, or empty. */
 static const char *keys_variable(const char *name)
 {
     const char *value = getenv(name);
@@ -50,7 +46,7 @@ static const char *keys_variable(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* Copies a variable; without it `into` stays. */
+/* Copies the value of a variable. If the variable is not set, `into` stays as it is. */
 static int keys_take_variable(const char *name, char *into, size_t size, struct hvd_err *err)
 {
     const char *value = keys_variable(name);
@@ -58,13 +54,31 @@ static int keys_take_variable(const char *name, char *into, size_t size, struct 
     if (!value)
         return 0;
     if (strlen(value) >= size || !text_is_clean(value, strlen(value)))
-        return err_set(err, HVD_E_LIMIT, "%s: is longer than %zu bytes, or no text; correct it",
+        return err_set(err, HVD_E_LIMIT,
+                       "%s: the value of this variable is longer than %zu bytes, or is not plain "
+                       "text; correct the "
+                       "value",
                        name, size - 1);
     snprintf(into, size, "%s", value);
     return 0;
 }
 
-/* Reads a file of ~/.aws, unless it is not there. `variable` names another file. */
+/* The files with profiles, for error texts. */
+static const char *keys_files(void)
+{
+    return keys_variable("AWS_SHARED_CREDENTIALS_FILE") || keys_variable("AWS_CONFIG_FILE")
+               ? "the files of AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE"
+               : "~/.aws";
+}
+
+/* Writes the name of a profile as the source of a setting, for error texts. */
+static void keys_name_profile(const char *profile, char from[S3_FROM_MAX])
+{
+    snprintf(from, S3_FROM_MAX, "the profile \"%.60s\" in %s", profile, keys_files());
+}
+
+/* Reads a file of ~/.aws. A file that does not exist is no error, unless the value of `variable`
+ * names it. */
 static int keys_read_file(const char *variable, const char *name, const char *profile,
                           struct s3_profile *found, struct hvd_err *err)
 {
@@ -91,8 +105,8 @@ static int keys_read_file(const char *variable, const char *name, const char *pr
     return rc;
 }
 
-/* Takes the credentials of the metadata service, which were asked for shortly before or are asked
- * for now. */
+/* Takes the credentials of the metadata service: those of the last answer, if that is recent;
+ * otherwise the service is asked now. */
 static int keys_ask(struct s3_profile *found, struct hvd_err *err)
 {
     const char *server = keys_variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
@@ -101,7 +115,7 @@ static int keys_ask(struct s3_profile *found, struct hvd_err *err)
     int rc = 0;
 
     if (disabled && !strcmp(disabled, "true"))
-        return err_set(err, HVD_E_NOTFOUND, "AWS_EC2_METADATA_DISABLED is set");
+        return err_set(err, HVD_E_NOTFOUND, "AWS_EC2_METADATA_DISABLED is \"true\"");
     pthread_mutex_lock(&keys_lock);
     if (keys_until_us <= now_us) {
         memset(&keys_metadata, 0, sizeof(keys_metadata));
@@ -117,42 +131,36 @@ static int keys_ask(struct s3_profile *found, struct hvd_err *err)
     return rc;
 }
 
-/* Fills in the credentials of the environment, if it has them. */
-static int keys_from_environment(struct s3_keys *keys, struct hvd_err *err)
-{
-    struct s3_profile *found = &keys->found;
-    int rc = keys_take_variable("AWS_ACCESS_KEY_ID", found->id, sizeof(found->id), err);
-
-    if (!rc)
-        rc = keys_take_variable("AWS_SECRET_ACCESS_KEY", found->secret, sizeof(found->secret), err);
-    if (!rc && *found->id)
-        rc = keys_take_variable("AWS_SESSION_TOKEN", found->token, sizeof(found->token), err);
-    if (!rc && !*found->id != !*found->secret)
-        rc = err_set(err, HVD_E_INVAL, "%s: is set, and %s is not; set both or none",
-                     *found->id ? "AWS_ACCESS_KEY_ID" : "AWS_SECRET_ACCESS_KEY",
-                     *found->id ? "AWS_SECRET_ACCESS_KEY" : "AWS_ACCESS_KEY_ID");
-    if (!rc && *found->id)
-        keys->from = "the environment (AWS_ACCESS_KEY_ID)";
-    return rc;
-}
-
-/* Takes the settings of the profile that are not known yet; the credentials only together. */
-static int keys_from_files(struct s3_keys *keys, const char *profile, struct hvd_err *err)
+/* Takes the credentials of the environment or, all together, those of the profile in the files.
+ * Takes the other settings of the profile. */
+static int keys_collect(struct s3_keys *keys, const char *profile, struct hvd_err *err)
 {
     struct s3_profile *file = mem_zalloc(sizeof(*file));
     struct s3_profile *found = &keys->found;
     int rc = HVD_E_NOMEM;
 
     if (!file)
-        return err_set(err, rc, "credentials of S3: %s", err_text(rc));
-    rc = keys_read_file("AWS_SHARED_CREDENTIALS_FILE", "credentials", profile, file, err);
+        return err_set(err, rc, "no memory for the credentials of S3; free memory on this host");
+    rc = keys_take_variable("AWS_ACCESS_KEY_ID", found->id, sizeof(found->id), err);
+    if (!rc)
+        rc = keys_take_variable("AWS_SECRET_ACCESS_KEY", found->secret, sizeof(found->secret), err);
+    if (!rc && *found->id)
+        rc = keys_take_variable("AWS_SESSION_TOKEN", found->token, sizeof(found->token), err);
+    if (!rc && !*found->id != !*found->secret)
+        rc = err_set(err, HVD_E_INVAL, "%s: this variable is set, and %s is not; set both or none",
+                     *found->id ? "AWS_ACCESS_KEY_ID" : "AWS_SECRET_ACCESS_KEY",
+                     *found->id ? "AWS_SECRET_ACCESS_KEY" : "AWS_ACCESS_KEY_ID");
+    if (!rc && *found->id)
+        snprintf(keys->from, sizeof(keys->from), "the environment (AWS_ACCESS_KEY_ID)");
+    if (!rc)
+        rc = keys_read_file("AWS_SHARED_CREDENTIALS_FILE", "credentials", profile, file, err);
     if (!rc)
         rc = keys_read_file("AWS_CONFIG_FILE", "config", profile, file, err);
     if (!rc && !*found->id && *file->id && *file->secret) {
         memcpy(found->id, file->id, sizeof(found->id));
         memcpy(found->secret, file->secret, sizeof(found->secret));
         memcpy(found->token, file->token, sizeof(found->token));
-        keys->from = "the profile of AWS_PROFILE in ~/.aws";
+        keys_name_profile(profile, keys->from);
     }
     if (!rc) {
         memcpy(found->region, file->region, sizeof(found->region));
@@ -164,49 +172,66 @@ static int keys_from_files(struct s3_keys *keys, const char *profile, struct hvd
     return rc;
 }
 
+/* Takes a setting from two variables; the value of the second one comes first. `from` becomes the
+ * name of the variable that has the value. */
+static int keys_take_setting(const char *const names[2], char *into, size_t size,
+                             char from[S3_FROM_MAX], struct hvd_err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < 2 && !rc; i++) {
+        rc = keys_take_variable(names[i], into, size, err);
+        if (keys_variable(names[i]))
+            snprintf(from, S3_FROM_MAX, "%s", names[i]);
+    }
+    return rc;
+}
+
 int s3_keys_find(struct s3_keys *ret_keys, struct hvd_err *err)
 {
-    const char *profile = keys_variable("AWS_PROFILE");
+    static const char *const region_names[] = { "AWS_DEFAULT_REGION", "AWS_REGION" };
+    static const char *const endpoint_names[] = { "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3" };
+    const char *named = keys_variable("AWS_PROFILE"), *profile = named ? named : "default";
     struct s3_keys *keys = ret_keys;
     struct s3_profile *found = &keys->found;
     struct hvd_err why = { .text = "" };
+    char endpoint_from[S3_FROM_MAX];
     int rc;
 
     memset(keys, 0, sizeof(*keys));
-    rc = keys_from_environment(keys, err);
+    keys_name_profile(profile, keys->region_from);
+    keys_name_profile(profile, endpoint_from);
+    rc = keys_collect(keys, profile, err);
     if (!rc)
-        rc = keys_from_files(keys, profile ? profile : "default", err);
-    if (!rc)
-        rc = keys_take_variable("AWS_DEFAULT_REGION", found->region, sizeof(found->region), err);
-    if (!rc)
-        rc = keys_take_variable("AWS_REGION", found->region, sizeof(found->region), err);
-    if (!rc)
-        rc = keys_take_variable("AWS_ENDPOINT_URL", found->endpoint, sizeof(found->endpoint), err);
-    if (!rc)
-        rc = keys_take_variable("AWS_ENDPOINT_URL_S3", found->endpoint, sizeof(found->endpoint),
-                                err);
-    if (!rc && *found->endpoint)
-        rc = s3_endpoint_check("AWS_ENDPOINT_URL", found->endpoint, err);
-    if (!rc)
-        rc = keys_take_variable("AWS_CA_BUNDLE", keys->ca_file, sizeof(keys->ca_file), err);
-    if (!rc && !*found->region)
+        rc = keys_take_setting(region_names, found->region, sizeof(found->region),
+                               keys->region_from, err);
+    if (!rc && !*found->region) {
         snprintf(found->region, sizeof(found->region), "us-east-1");
+        snprintf(keys->region_from, sizeof(keys->region_from), "the default of hvd-elastic");
+    }
     if (!rc &&
         strspn(found->region, "abcdefghijklmnopqrstuvwxyz0123456789-_") != strlen(found->region))
         rc = err_set(err, HVD_E_INVAL,
-                     "AWS_REGION: \"%s\" is no name of a region; write one as us-east-1",
-                     found->region);
+                     "%s: \"%s\" is not the name of a region; write a name such as us-east-1",
+                     keys->region_from, found->region);
+    if (!rc)
+        rc = keys_take_setting(endpoint_names, found->endpoint, sizeof(found->endpoint),
+                               endpoint_from, err);
+    if (!rc && *found->endpoint)
+        rc = s3_endpoint_check(endpoint_from, found->endpoint, err);
+    if (!rc)
+        rc = keys_take_variable("AWS_CA_BUNDLE", keys->ca_file, sizeof(keys->ca_file), err);
     if (!rc && !*found->id) {
-        keys->from = "the metadata service";
+        snprintf(keys->from, sizeof(keys->from), "the metadata service");
         if (keys_ask(found, &why))
             rc =
                 err_set(err, HVD_E_DENIED,
                         "credentials of S3: AWS_ACCESS_KEY_ID is not set, the profile \"%.60s\" in "
-                        "~/.aws has none, and the metadata service gives none: %.200s; set "
+                        "%s has none, and the metadata service gives none: %.200s; set "
                         "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write the profile",
-                        profile ? profile : "default", why.text);
+                        profile, keys_files(), why.text);
     }
     if (rc)
-        s3_keys_release(keys);
+        explicit_bzero(keys, sizeof(*keys)); /* the secrets */
     return rc;
 }

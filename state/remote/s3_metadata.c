@@ -40,7 +40,7 @@ int s3_metadata_read(const char *text, size_t length, struct s3_profile *profile
 
     if (rc)
         return err_set(err, rc == HVD_E_NOMEM ? rc : HVD_E_PROTO,
-                       "its credentials are no JSON that can be read");
+                       "its answer with the credentials cannot be read as JSON");
     arena_init(&memory, 2 * METADATA_MAX);
     for (size_t i = 0; i < ARRAY_SIZE(fields) && !rc; i++) {
         rc = json_text_copy(json_object_get(root, fields[i].name), fields[i].size - 1, &memory,
@@ -48,8 +48,8 @@ int s3_metadata_read(const char *text, size_t length, struct s3_profile *profile
         if (!rc)
             snprintf(fields[i].into, fields[i].size, "%s", value);
         else
-            err_set(err, rc == HVD_E_NOMEM ? rc : HVD_E_PROTO, "its credentials have no text %s",
-                    fields[i].name);
+            err_set(err, rc == HVD_E_NOMEM ? rc : HVD_E_PROTO,
+                    "its answer with the credentials has no text %s", fields[i].name);
     }
     arena_release(&memory);
     json_decref(root);
@@ -71,8 +71,8 @@ static int metadata_get(struct http_client *client, enum http_method method, con
     if (rc || got.status == 200)
         return rc;
     return err_set(err, got.status == 404 ? HVD_E_NOTFOUND : HVD_E_PROTO,
-                   got.status == 404 ? "the machine has no role (status %ld)"
-                                     : "it answers with status %ld",
+                   got.status == 404 ? "this machine has no role of IAM (HTTP status %ld)"
+                                     : "its answer has the HTTP status %ld",
                    got.status);
 }
 
@@ -91,7 +91,7 @@ int s3_metadata_ask(const char *server, struct s3_profile *profile, struct hvd_e
         rc = metadata_get(client, HTTP_PUT, url, "X-aws-ec2-metadata-token-ttl-seconds: 300",
                           &answer, err);
     if (!rc && (answer.length > METADATA_TOKEN_MAX || !text_is_clean(answer.data, answer.length)))
-        rc = err_set(err, HVD_E_PROTO, "its token is longer than %d bytes, or no text",
+        rc = err_set(err, HVD_E_PROTO, "its token is longer than %d bytes, or is not plain text",
                      METADATA_TOKEN_MAX);
     snprintf(header, sizeof(header), "X-aws-ec2-metadata-token: %.*s",
              (int)(rc ? 0 : answer.length), buf_text(&answer));

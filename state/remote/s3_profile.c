@@ -1,6 +1,6 @@
 /*
  * s3_profile.c: reads one profile out of the text of a credentials or config file. Called by
- * s3_keys.c. Invariant: no error quotes a value, as it may be a secret.
+ * s3_keys.c. Invariant: no error quotes a value, because a value may be a secret.
  */
 #include "state/remote/s3_profile.h"
 
@@ -64,8 +64,8 @@ int s3_profile_read(const char *path, struct span text, const char *name,
                 continue;
             if (value.length >= settings[i].size || !text_is_clean(value.at, value.length))
                 return err_set(err, HVD_E_LIMIT,
-                               "%s:%zu: the value of %s is longer than %zu bytes, or no text; "
-                               "correct it",
+                               "%s:%zu: the value of %s is longer than %zu bytes, or is not plain "
+                               "text; correct the value",
                                path, number, settings[i].name, settings[i].size - 1);
             snprintf(settings[i].into, settings[i].size, "%.*s", (int)value.length, value.at);
         }

@@ -23,9 +23,9 @@ struct s3_profile {
     char endpoint[S3_ENDPOINT_MAX];
 };
 
-/* Reads the section of this profile: "[NAME]", or "[profile NAME]". A setting that the profile has
- * already stays. Lines that are indented belong to a setting of other programs, and are passed
- * over. HVD_E_LIMIT: a value is longer than its room; the text names file and line, never the
+/* Reads the section of this profile: "[NAME]", or "[profile NAME]". A setting that
+ * `profile` has already stays. Indented lines belong to settings of other programs, and are
+ * ignored. HVD_E_LIMIT: a value is longer than its field; the text names file and line, never the
  * value. */
 int s3_profile_read(const char *path, struct span text, const char *name,
                     struct s3_profile *profile, struct hvd_err *err) MUST_CHECK;

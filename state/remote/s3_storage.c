@@ -1,11 +1,12 @@
 /*
  * s3_storage.c: the objects of checkpoints in a bucket. Called through the table of
- * state/checkpoint/storage_internal.h. S3 gives an object its name when all its bytes are there,
- * also when it was sent in parts. Invariant: a request that was carried out and has failed does no
- * harm when it is repeated: the same bytes go under the same name.
+ * state/checkpoint/storage_internal.h. An object gets its name when S3 has all its bytes, also when
+ * its bytes were sent in parts. Invariant: a request of which the answer was lost does no harm when
+ * it is repeated, because the same bytes go under the same name.
  */
 #include "state/remote/s3_storage.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "state/checkpoint/storage_internal.h"
@@ -22,18 +23,19 @@
 struct s3_storage {
     struct checkpoint_store base;
     struct s3 *s3;
-    /* Bytes behind the last read, for a reader that goes on there. */
+    /* The bytes that follow the last read, for a reader that reads them next. */
     char *ahead;
     char ahead_name[LIMIT_CHECKPOINT_NAME_BYTES + 1];
     uint64_t ahead_at, ahead_bytes;
-    uint64_t read_end; /* where the last read has ended */
+    uint64_t read_end;  /* where the last read has ended */
+    bool unconditional; /* the server refuses the header If-None-Match, so no put has it */
 };
 
 struct s3_object {
     struct checkpoint_object base;
     char *part;
     size_t used, room;
-    char upload[S3_UPLOAD_MAX]; /* "": nothing was sent yet */
+    char upload[S3_UPLOAD_MAX]; /* the name of the upload; "": no part was sent yet */
     unsigned parts;
     struct buf parts_text; /* the XML that lists the parts */
 };
@@ -55,13 +57,6 @@ static void s3_storage_close(struct checkpoint_store *base)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void s3_object_free(struct s3_object *object)
-{
-    buf_release(&object->parts_text);
-    mem_free(object->part);
-    mem_free(object);
-}
-
 static int s3_storage_create(struct checkpoint_store *base, const char *name, uint64_t bytes,
                              struct checkpoint_object **ret_object, struct hvd_err *err)
 {
@@ -77,10 +72,21 @@ static int s3_storage_create(struct checkpoint_store *base, const char *name, ui
     }
     if (!object || !object->part) {
         mem_free(object);
-        return err_set(err, HVD_E_NOMEM, "%s/%s: %s", base->where, name, err_text(HVD_E_NOMEM));
+        return err_set(err, HVD_E_NOMEM,
+                       "%s/%s: no memory for a part of this object; free memory on this host",
+                       base->where, name);
     }
     *ret_object = &object->base;
     return 0;
+}
+
+/* Sets the error of a request for which a buffer has no room or no memory. */
+static void s3_too_long(const struct s3_object *object, int rc, struct hvd_err *err)
+{
+    err_set(err, rc,
+            "%s/%s: the request for an upload in parts cannot be built: %s; free memory on this "
+            "host, or use a server with shorter names of uploads",
+            object->base.storage->where, object->base.name, err_text(rc));
 }
 
 /* Sends the gathered bytes as the next part; the first part begins the upload. */
@@ -108,10 +114,11 @@ static int s3_send_part(struct s3_object *object, struct hvd_err *err)
         if (!s3_text_find(s3_answer_text(s3), "UploadId", 2, &text) || !text.length ||
             !s3_text_decode(text, object->upload, sizeof(object->upload))) {
             object->upload[0] = '\0';
-            return err_set(err, HVD_E_PROTO,
-                           "%s/%s: the server begins no upload in parts: it names none; use "
-                           "another server",
-                           where, name);
+            return err_set(
+                err, HVD_E_PROTO,
+                "%s/%s: the answer of the server has no name for the upload in parts; use "
+                "another server",
+                where, name);
         }
         rc = buf_append_text(&object->parts_text, "<CompleteMultipartUpload>");
     }
@@ -119,14 +126,14 @@ static int s3_send_part(struct s3_object *object, struct hvd_err *err)
     rc = rc ? rc : buf_printf(&query, "partNumber=%u&uploadId=", object->parts + 1);
     rc = rc ? rc : s3_encode(&query, object->upload, false);
     if (rc)
-        err_set(err, rc, "%s/%s: %s", where, name, err_text(rc));
+        s3_too_long(object, rc, err);
     put.query = buf_text(&query);
     if (!rc)
         rc = s3_call(s3, &put, &answer, err);
     if (!rc && (rc = buf_printf(&object->parts_text,
                                 "<Part><PartNumber>%u</PartNumber><ETag>%s</ETag></Part>",
                                 ++object->parts, answer.etag)) != 0)
-        err_set(err, rc, "%s/%s: %s", where, name, err_text(rc));
+        s3_too_long(object, rc, err);
     buf_release(&query);
     object->used = 0;
     return rc;
@@ -145,7 +152,7 @@ static int s3_storage_write(struct checkpoint_object *base, const void *at, size
             int rc = object->room < base->bytes ? s3_send_part(object, err) : 0;
 
             if (rc || object->used)
-                return rc; /* 0: more bytes than were announced, which storage.c reports */
+                return rc; /* 0: these are more bytes than announced; storage.c reports that */
         }
         now = object->room - object->used;
         now = bytes < now ? bytes : now;
@@ -159,7 +166,8 @@ static int s3_storage_write(struct checkpoint_object *base, const void *at, size
     return 0;
 }
 
-/* Gives the upload up, once: what stays is removed with its folder. */
+/* Gives the upload up, with one request. If the request fails, the parts stay until their folder is
+ * removed. */
 static void s3_abort_parts(struct s3 *s3, const char *name, const char *upload)
 {
     struct s3_request abort = {
@@ -182,14 +190,16 @@ static void s3_storage_abandon(struct checkpoint_object *base)
 
     if (*object->upload)
         s3_abort_parts(s3_storage_of(base->storage)->s3, base->name, object->upload);
-    s3_object_free(object);
+    buf_release(&object->parts_text);
+    mem_free(object->part);
+    mem_free(object);
 }
 
 static int s3_storage_size(struct checkpoint_store *base, const char *name, uint64_t *ret_bytes,
                            struct hvd_err *err)
 {
     char first;
-    const struct s3_request get = { .doing = "cannot look at it",
+    const struct s3_request get = { .doing = "cannot read its size",
                                     .key = name,
                                     .headers = { "Range: bytes=0-0" },
                                     .into = &first,
@@ -197,19 +207,20 @@ static int s3_storage_size(struct checkpoint_store *base, const char *name, uint
     struct s3_answer answer;
     int rc = s3_call(s3_storage_of(base)->s3, &get, &answer, err);
 
-    /* An object of no bytes has not even the first one. */
+    /* An object of 0 bytes has no first byte, so the server answers 416. */
     if (rc && answer.status != 416)
         return rc;
     if (!rc && !answer.has_total)
-        return err_set(err, HVD_E_PROTO,
-                       "%s/%s: the server does not say how large it is; use another server",
-                       base->where, name);
+        return err_set(
+            err, HVD_E_PROTO,
+            "%s/%s: the server does not report the size of this object; use another server",
+            base->where, name);
     *ret_bytes = rc ? 0 : answer.total;
     return 0;
 }
 
-/* Ends the upload of all parts. A server that was asked twice, because its first answer was lost,
- * does not know the upload any more; then the object is there. */
+/* Ends the upload of all parts. If the first answer was lost and the request is repeated, the
+ * server does not know the upload any more; then the object exists. */
 static int s3_end_parts(struct s3_object *object, struct hvd_err *err)
 {
     struct s3_storage *storage = s3_storage_of(object->base.storage);
@@ -233,7 +244,7 @@ static int s3_end_parts(struct s3_object *object, struct hvd_err *err)
     if (!rc)
         rc = s3_call(storage->s3, &end, &answer, err);
     else
-        err_set(err, rc, "%s/%s: %s", storage->base.where, object->base.name, err_text(rc));
+        s3_too_long(object, rc, err);
     if (rc == HVD_E_NOTFOUND && !s3_storage_size(&storage->base, object->base.name, &bytes, NULL) &&
         bytes == object->base.bytes)
         rc = 0;
@@ -243,21 +254,65 @@ static int s3_end_parts(struct s3_object *object, struct hvd_err *err)
     return rc;
 }
 
+static int s3_get(struct s3_storage *storage, const char *name, uint64_t offset, void *at,
+                  size_t room, size_t *ret_bytes, struct hvd_err *err);
+
+/* Judges the answer to a put with If-None-Match. An object that exists and has the same bytes is
+ * this writer's own: an answer was lost, and the request was repeated. HVD_E_UNSUPPORTED: the
+ * server refuses the header, as servers of before 2024 do. */
+static int s3_judge_new(struct s3_object *object, const struct s3_answer *answer, int code,
+                        struct hvd_err *err)
+{
+    struct s3_storage *storage = s3_storage_of(object->base.storage);
+    size_t got = 0;
+    char *back;
+    bool own;
+
+    if (answer->status == 501 || (answer->status == 400 && code == HVD_E_IO))
+        return HVD_E_UNSUPPORTED;
+    if (code != HVD_E_EXISTS && answer->status != 304)
+        return code;
+    back = mem_alloc(object->room + 1);
+    own = back && !s3_get(storage, object->base.name, 0, back, object->room + 1, &got, NULL) &&
+          got == object->used && !memcmp(back, object->part, got);
+    mem_free(back);
+    return own ? 0
+               : err_set(err, HVD_E_EXISTS,
+                         "%s/%s: another writer has completed this checkpoint; give each job a "
+                         "prefix of its own",
+                         storage->base.where, object->base.name);
+}
+
 static int s3_storage_finish(struct checkpoint_object *base, struct hvd_err *err)
 {
     struct s3_object *object = CONTAINER_OF(base, struct s3_object, base);
-    const struct s3_request put = { .method = HTTP_PUT,
-                                    .doing = "cannot write it",
-                                    .key = base->name,
-                                    .body = object->part,
-                                    .length = object->used };
+    struct s3_storage *storage = s3_storage_of(base->storage);
+    struct s3_request put = { .method = HTTP_PUT,
+                              .doing = "cannot write it",
+                              .key = base->name,
+                              .body = object->part,
+                              .length = object->used };
+    bool only_new = base->only_new && !storage->unconditional && !*object->upload;
     struct s3_answer answer;
     int rc = 0;
 
-    if (!*object->upload)
-        rc = s3_call(s3_storage_of(base->storage)->s3, &put, &answer, err);
-    else if (object->used)
+    if (only_new) {
+        put.headers[0] = "If-None-Match: *";
+        rc = s3_judge_new(object, &answer, s3_call(storage->s3, &put, &answer, err), err);
+        put.headers[0] = NULL;
+    }
+    if (only_new ? rc == HVD_E_UNSUPPORTED : !*object->upload) {
+        rc = s3_call(storage->s3, &put, &answer, err);
+        storage->unconditional = storage->unconditional || (only_new && !rc);
+        if (only_new && !rc)
+            log_warning(STATE,
+                        "%s: the server refuses conditional writes (If-None-Match), so two jobs "
+                        "with this prefix may both complete one checkpoint; give each job a prefix "
+                        "of its own",
+                        storage->base.where);
+    } else if (*object->upload && object->used) {
         rc = s3_send_part(object, err);
+    }
     if (!rc && *object->upload)
         rc = s3_end_parts(object, err);
     s3_storage_abandon(base);
@@ -266,7 +321,7 @@ static int s3_storage_finish(struct checkpoint_object *base, struct hvd_err *err
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Gets at most `room` bytes of an object from this offset, fewer at its end. */
+/* Gets at most `room` bytes of an object from this offset; fewer at the end of the object. */
 static int s3_get(struct s3_storage *storage, const char *name, uint64_t offset, void *at,
                   size_t room, size_t *ret_bytes, struct hvd_err *err)
 {
@@ -280,15 +335,16 @@ static int s3_get(struct s3_storage *storage, const char *name, uint64_t offset,
     snprintf(range, sizeof(range), "Range: bytes=%" PRIu64 "-%" PRIu64, offset, offset + room - 1);
     rc = s3_call(storage->s3, &get, &answer, err);
     if (!rc && answer.status != 206 && offset > 0)
-        rc = err_set(err, HVD_E_PROTO,
-                     "%s/%s: the server sends the whole object instead of a part; use another "
-                     "server",
-                     storage->base.where, name);
+        rc =
+            err_set(err, HVD_E_PROTO,
+                    "%s/%s: the server sends the whole object instead of the bytes of a range; use "
+                    "another server",
+                    storage->base.where, name);
     *ret_bytes = answer.taken;
     return rc == HVD_E_CORRUPT && answer.status == 416 ? 0 : rc;
 }
 
-/* True: the bytes were read already, with those before them. */
+/* True: the bytes lie in the memory for bytes that were read ahead. */
 static bool s3_has_ahead(const struct s3_storage *storage, const char *name, uint64_t offset,
                          size_t bytes)
 {
@@ -296,8 +352,8 @@ static bool s3_has_ahead(const struct s3_storage *storage, const char *name, uin
            offset + bytes <= storage->ahead_at + storage->ahead_bytes;
 }
 
-/* Reads a part of the object at once for a reader that goes on where it has ended, because each
- * request costs a round trip. */
+/* Reads bytes of an object. If the read begins at the end of the last read, a whole part is read
+ * ahead, because each request costs a round trip. */
 static int s3_storage_read(struct checkpoint_store *base, const char *name, uint64_t offset,
                            void *at, size_t bytes, struct hvd_err *err)
 {
@@ -312,7 +368,9 @@ static int s3_storage_read(struct checkpoint_store *base, const char *name, uint
         storage->ahead_bytes = 0;
     if (goes_on && !s3_has_ahead(storage, name, offset, bytes)) {
         if (!storage->ahead && !(storage->ahead = mem_alloc(part)))
-            return err_set(err, HVD_E_NOMEM, "%s/%s: %s", base->where, name, err_text(HVD_E_NOMEM));
+            return err_set(err, HVD_E_NOMEM,
+                           "%s/%s: no memory to read a part ahead; free memory on this host",
+                           base->where, name);
         storage->ahead_bytes = 0;
         rc = s3_get(storage, name, offset, storage->ahead, part, &got, err);
         storage->ahead_at = offset;
@@ -326,7 +384,8 @@ static int s3_storage_read(struct checkpoint_store *base, const char *name, uint
     }
     if (!rc && got < bytes)
         rc = err_set(err, HVD_E_CORRUPT,
-                     "%s/%s: ends at byte %" PRIu64 ", %zu bytes too early; use another checkpoint",
+                     "%s/%s: the object ends at byte %" PRIu64
+                     ", %zu bytes too early; use another checkpoint",
                      base->where, name, offset + got, bytes - got);
     if (rc)
         return rc;
@@ -337,7 +396,7 @@ static int s3_storage_read(struct checkpoint_store *base, const char *name, uint
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Hands the names of one page to visit: objects, and what several objects share up to a slash. */
+/* Calls `visit` with each name of one page of a list: names of objects, and of folders. */
 static int s3_visit_page(const struct s3_storage *storage, size_t skip,
                          checkpoint_store_visit_fn *visit, void *arg)
 {
@@ -363,6 +422,7 @@ static int s3_visit_page(const struct s3_storage *storage, size_t skip,
     return rc;
 }
 
+/* Lists what lies directly in a folder, page by page, and calls `visit` for each name. */
 static int s3_storage_list(struct checkpoint_store *base, const char *folder,
                            checkpoint_store_visit_fn *visit, void *arg, struct hvd_err *err)
 {
@@ -378,7 +438,7 @@ static int s3_storage_list(struct checkpoint_store *base, const char *folder,
 
     buf_init(&query, S3_QUERY_MAX);
     do {
-        /* The names in a query stand in their order, for the signature. */
+        /* The signature requires that the parameters of a query are sorted by name. */
         buf_clear(&query);
         rc = s3_text_decode(next, token, sizeof(token)) ? 0 : HVD_E_PROTO;
         if (!rc && *token)
@@ -390,7 +450,10 @@ static int s3_storage_list(struct checkpoint_store *base, const char *folder,
         rc = rc ? rc : s3_encode(&query, folder, false);
         rc = rc ? rc : buf_append_text(&query, *folder ? "%2F" : "");
         if (rc) {
-            rc = err_set(err, rc, "%s: cannot list it: %s", base->where, err_text(rc));
+            rc = err_set(err, rc,
+                         "%s: cannot list it: the request cannot be built: %s; free memory on this "
+                         "host, or use a server with shorter tokens",
+                         base->where, err_text(rc));
             break;
         }
         get.query = buf_text(&query);
@@ -427,8 +490,8 @@ static int s3_remove_object(struct s3_storage *storage, const char *name, struct
     return rc == HVD_E_NOTFOUND ? 0 : rc;
 }
 
-/* Gives up the uploads of a folder that dead writers have left: their parts cost as much as
- * objects. A server that lists no uploads is none the worse. */
+/* Gives up the uploads in a folder that dead writers have left, because their parts cost as much as
+ * objects. If the server cannot list uploads, they stay, which is no error. */
 static void s3_remove_uploads(struct s3_storage *storage, const char *folder)
 {
     const struct s3_address *address = s3_address_of(storage->s3);
@@ -452,7 +515,7 @@ static void s3_remove_uploads(struct s3_storage *storage, const char *folder)
     reader = (struct s3_reader){
         .rest = {buf_text(&page), page.length}
     };
-    /* Servers differ in the order of the two. */
+    /* Some servers send Key before UploadId, and others after it. */
     while (s3_text_next(&reader, &element)) {
         bool whole = element.depth == 3;
 
@@ -496,7 +559,7 @@ static const struct checkpoint_store_ops s3_ops = {
     s3_storage_size,  s3_storage_read,   s3_storage_list,  s3_storage_remove
 };
 
-int s3_storage_open_with(const char *where, bool make, const struct s3_limits *limits,
+int s3_storage_open_with(const char *where, bool test, const struct s3_limits *limits,
                          struct checkpoint_store **ret_store, struct hvd_err *err)
 {
     const struct s3_request look = { .doing = "cannot list it", .query = "list-type=2&max-keys=1" };
@@ -505,15 +568,17 @@ int s3_storage_open_with(const char *where, bool make, const struct s3_limits *l
     int rc;
 
     if (!storage)
-        return err_set(err, HVD_E_NOMEM, "%s: %s", where, err_text(HVD_E_NOMEM));
+        return err_set(err, HVD_E_NOMEM,
+                       "%s: no memory to open the bucket; free memory on this host", where);
     storage->base.ops = &s3_ops;
     storage->base.directory = -1;
     storage->base.where = mem_strdup(where);
     if (!storage->base.where)
-        rc = err_set(err, HVD_E_NOMEM, "%s: %s", where, err_text(HVD_E_NOMEM));
+        rc = err_set(err, HVD_E_NOMEM, "%s: no memory to open the bucket; free memory on this host",
+                     where);
     else
         rc = s3_open(where, limits, &storage->s3, err);
-    if (!rc && make)
+    if (!rc && test)
         rc = s3_call(storage->s3, &look, &answer, err);
     if (rc)
         s3_storage_close(&storage->base);
@@ -522,8 +587,8 @@ int s3_storage_open_with(const char *where, bool make, const struct s3_limits *l
     return rc;
 }
 
-int s3_storage_open(const char *where, bool make, struct checkpoint_store **ret_store,
+int s3_storage_open(const char *where, bool test, struct checkpoint_store **ret_store,
                     struct hvd_err *err)
 {
-    return s3_storage_open_with(where, make, &s3_limits_default, ret_store, err);
+    return s3_storage_open_with(where, test, &s3_limits_default, ret_store, err);
 }

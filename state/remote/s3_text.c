@@ -1,7 +1,7 @@
 /*
- * s3_text.c: reads the XML that S3 answers, without a library: elements, texts and entities are all
- * that these answers have. Called by s3_call.c and s3_storage.c. Invariant: each span that leaves
- * this file lies within the answer, and each call consumes something.
+ * s3_text.c: reads the XML that S3 answers, without a library: these answers have only elements,
+ * texts and entities. Called by s3_call.c and s3_storage.c. Invariant: each span that leaves this
+ * file lies within the answer, and each call moves on in the answer.
  */
 #include "state/remote/s3_text.h"
 
@@ -59,7 +59,7 @@ bool s3_text_find(struct span answer, const char *name, unsigned depth, struct s
     return false;
 }
 
-/* Appends a character as UTF-8; returns how many bytes that are, 0: it is no character of a text.
+/* Writes a character as UTF-8. Returns the number of its bytes; 0: the code is not of a character.
  */
 static size_t s3_put_character(uint64_t code, char into[4])
 {
@@ -87,8 +87,8 @@ static size_t s3_put_character(uint64_t code, char into[4])
     return 4;
 }
 
-/* Writes the character of an entity, which is "amp", "#38" or "#x26". Returns its bytes; 0: there
- * is none. */
+/* Writes the character of an entity, which is "amp", "#38" or "#x26". Returns the number of its
+ * bytes; 0: there is no such entity. */
 static size_t s3_decode_entity(struct span entity, char into[4])
 {
     static const char *const names[] = { "amp", "lt", "gt", "quot", "apos" };

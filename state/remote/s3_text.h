@@ -23,14 +23,14 @@ struct s3_element {
     unsigned depth;   /* 1: the element around all others */
 };
 
-/* Finds the next element; false: there is none, or the text is no XML from here on. */
+/* Finds the next element; false: there is none, or the rest of the text is not XML. */
 bool s3_text_next(struct s3_reader *reader, struct s3_element *ret_element);
 
 /* Finds the first element of this name at this depth; false: there is none. */
 bool s3_text_find(struct span answer, const char *name, unsigned depth, struct span *ret_text);
 
-/* Writes the text with its entities ("&amp;", "&#10;") replaced, and a NUL. False: it is longer
- * than size - 1 bytes, has a NUL, or an entity that is none. */
+/* Writes the text with its entities ("&amp;", "&#10;") replaced, and a NUL. False: the result is
+ * longer than size - 1 bytes or has a NUL, or an entity is unknown. */
 bool s3_text_decode(struct span text, char *into, size_t size);
 
 #endif

@@ -4,13 +4,14 @@
  *
  * Called by worker/copier.c and worker/commit.c. Both directions go over the same chunks, in
  * several threads; each chunk is done by one thread. Invariant: a chunk has a checksum only while
- * its bytes are those of the checksum, so a process that dies in the middle leaves nothing that
- * looks whole. Entries in device memory go through struct device_copy: copied ahead to the snapshot
- * in a commit, and from the snapshot, after its checksum was verified, in a restore.
+ * its bytes are those of the checksum, so a process that dies in the middle leaves no chunk that
+ * looks complete. Entries in device memory go through struct device_copy: copied ahead to the
+ * snapshot in a commit, and from the snapshot, after its checksum was verified, in a restore.
  */
 #include "state/snapshot/copy.h"
 
 #include "base/panic.h"
+#include "proto/commit.h"
 #include "state/snapshot/copy_layout.h"
 #include "state/snapshot/custom.h"
 #include "state/snapshot/memory_left.h"
@@ -65,29 +66,32 @@ static int copy_task_init(struct copy_task *task, const struct copy *copy,
     return copy_layout_init(&task->layout, copy, copy->which);
 }
 
-static uint64_t begin_of(uint64_t chunk)
+static uint64_t copy_begin_of(uint64_t chunk)
 {
     return chunk * STATE_CHUNK_BYTES;
 }
 
 static size_t first_item(const struct copy_task *task, uint64_t chunk)
 {
-    return copy_layout_first(&task->layout, begin_of(chunk));
+    return copy_layout_first(&task->layout, copy_begin_of(chunk));
 }
 
 static bool next_piece(const struct copy_task *task, uint64_t chunk, size_t *at,
                        struct layout_piece *ret_piece)
 {
-    return copy_layout_next(&task->layout, begin_of(chunk), begin_of(chunk + 1), at, ret_piece);
+    return copy_layout_next(&task->layout, copy_begin_of(chunk), copy_begin_of(chunk + 1), at,
+                            ret_piece);
 }
 
-static bool is_on_device(const struct copy_task *task, uint64_t chunk)
+/* True: an entry of this chunk lies in the memory of a GPU; the chunk may have entries of host
+ * memory too. */
+static bool chunk_has_device_part(const struct copy_task *task, uint64_t chunk)
 {
     return task->device_copy &&
-           copy_layout_on_device(&task->layout, begin_of(chunk), begin_of(chunk + 1));
+           copy_layout_on_device(&task->layout, copy_begin_of(chunk), copy_begin_of(chunk + 1));
 }
 
-static cuda_address address_of(const struct layout_piece *piece)
+static cuda_address copy_address_of(const struct layout_piece *piece)
 {
     return (cuda_address)(uintptr_t)layout_piece_live(piece);
 }
@@ -132,12 +136,14 @@ static int pin_buffer(const struct copy_task *task, uint8_t *buffer)
         return HVD_E_NOMEM;
     all.bytes = buffer;
     for (uint64_t i = 0; i <= chunks; i++) {
-        bool goes_on = i < chunks && copy_layout_on_device(&all, begin_of(i), begin_of(i + 1));
+        bool goes_on =
+            i < chunks && copy_layout_on_device(&all, copy_begin_of(i), copy_begin_of(i + 1));
 
         if (goes_on && i % PIN_CHUNKS)
             continue;
         if (i > from)
-            device_copy_pin(task->device_copy, buffer + begin_of(from), begin_of(i - from));
+            device_copy_pin(task->device_copy, buffer + copy_begin_of(from),
+                            copy_begin_of(i - from));
         from = goes_on ? i : i + 1;
     }
     copy_layout_release(&all);
@@ -170,7 +176,7 @@ static int commit_chunk(void *task_at, uint64_t chunk)
 {
     struct copy_task *task = task_at;
     size_t at = first_item(task, chunk);
-    uint64_t done = begin_of(chunk);
+    uint64_t done = copy_begin_of(chunk);
     struct layout_piece piece;
     struct sum sum;
     int rc;
@@ -179,7 +185,7 @@ static int commit_chunk(void *task_at, uint64_t chunk)
     if (!next_piece(task, chunk, &at, &piece))
         return 0;
     rc = snapshot_take_room(task->writes, chunk);
-    if (!rc && is_on_device(task, chunk))
+    if (!rc && chunk_has_device_part(task, chunk))
         rc = device_copy_landed(task->device_copy, chunk / PIECE_CHUNKS);
     if (rc)
         return rc;
@@ -195,7 +201,7 @@ static int commit_chunk(void *task_at, uint64_t chunk)
         else
             stream_copy(to, layout_piece_live(&piece), piece.to - piece.from, task->much, &sum);
     } while (next_piece(task, chunk, &at, &piece));
-    fill_zero(task->target + done, begin_of(chunk + 1) - done, &sum);
+    fill_zero(task->target + done, copy_begin_of(chunk + 1) - done, &sum);
     snapshot_set_sum(task->writes, chunk, sum_end(&sum));
     return 0;
 }
@@ -255,7 +261,7 @@ static int prepare_device_chunk(void *task_at, uint64_t chunk)
 {
     struct copy_task *task = task_at;
 
-    if (!is_on_device(task, chunk))
+    if (!chunk_has_device_part(task, chunk))
         return 0;
     snapshot_set_sum(task->writes, chunk, SUM_NONE);
     return snapshot_take_room(task->writes, chunk);
@@ -275,7 +281,7 @@ static int queue_piece(void *task_at, uint64_t number)
            copy_layout_next(&task->layout, from, from + DEVICE_COPY_PIECE_BYTES, &at, &piece)) {
         if (piece.item->part->on_device)
             rc = device_copy_to_host(task->device_copy, task->target + piece.from,
-                                     address_of(&piece), piece.to - piece.from);
+                                     copy_address_of(&piece), piece.to - piece.from);
     }
     return rc;
 }
@@ -292,7 +298,7 @@ static int copy_into_buffer(struct snapshot *snapshot, const struct copy *copy, 
     int rc = copy_task_init(&task, copy, snapshot);
 
     if (rc)
-        return err_set(err, rc, "no memory to prepare a commit; free memory on this host");
+        return err_set(err, rc, "no memory for the tables of a commit; free memory on this host");
     failed = task.first;
     task.writes = snapshot;
     task.target = snapshot_begin(snapshot);
@@ -353,7 +359,7 @@ static int restore_chunk(void *task_at, uint64_t chunk)
 {
     const struct copy_task *task = task_at;
     uint64_t expected = snapshot_chunk_sum(task->reads, task->commit, chunk);
-    uint64_t done = begin_of(chunk);
+    uint64_t done = copy_begin_of(chunk);
     size_t at = first_item(task, chunk);
     struct layout_piece piece;
     struct sum sum;
@@ -363,7 +369,7 @@ static int restore_chunk(void *task_at, uint64_t chunk)
         return 0;
     if (expected == SUM_NONE)
         return HVD_E_CORRUPT;
-    if (is_on_device(task, chunk)) {
+    if (chunk_has_device_part(task, chunk)) {
         /* The checksum is verified before the first byte is sent to the device. */
         if (sum_of(task->layout.bytes + done, STATE_CHUNK_BYTES) != expected)
             return HVD_E_CORRUPT;
@@ -372,7 +378,7 @@ static int restore_chunk(void *task_at, uint64_t chunk)
             uint64_t bytes = piece.to - piece.from;
 
             if (piece.item->part->on_device)
-                rc = device_copy_to_device(task->device_copy, address_of(&piece), from, bytes);
+                rc = device_copy_to_device(task->device_copy, copy_address_of(&piece), from, bytes);
             else if (!piece.item->entry->custom)
                 memcpy(layout_piece_live(&piece), from, bytes);
         } while (!rc && next_piece(task, chunk, &at, &piece));
@@ -390,7 +396,7 @@ static int restore_chunk(void *task_at, uint64_t chunk)
             stream_copy(layout_piece_live(&piece), task->layout.bytes + piece.from,
                         piece.to - piece.from, task->much, &sum);
     } while (next_piece(task, chunk, &at, &piece));
-    sum_range(task, done, begin_of(chunk + 1), &sum);
+    sum_range(task, done, copy_begin_of(chunk + 1), &sum);
     return sum_end(&sum) == expected ? 0 : HVD_E_CORRUPT;
 }
 
@@ -405,15 +411,17 @@ int copy_restore(const struct snapshot *snapshot, uint64_t commit, const struct 
     int rc = copy_task_init(&task, copy, snapshot);
 
     if (rc)
-        return err_set(err, rc, "no memory to prepare a restore; free memory on this host");
+        return err_set(err, rc, "no memory for the tables of a restore; free memory on this host");
     failed = task.first;
     task.commit = commit;
     task.layout.bytes = snapshot_find(snapshot, commit);
     if (!task.layout.bytes)
         rc = err_set(err, HVD_E_NOTFOUND,
-                     "the snapshot of this worker does not have commit %" PRIu64, commit);
+                     "the snapshot of this worker does not have commit %" PRIu64 ".%" PRIu32,
+                     COMMIT_ROUND_OF(commit), COMMIT_PLACE_OF(commit));
     else if (task.device_copy && pin_buffer(&task, (uint8_t *)(uintptr_t)task.layout.bytes))
-        rc = err_set(err, HVD_E_NOMEM, "no memory to prepare a restore; free memory on this host");
+        rc = err_set(err, HVD_E_NOMEM,
+                     "no memory for the tables of a restore; free memory on this host");
     if (rc)
         goto done;
     rc = copy_parallel(&task, restore_chunk, &failed);
@@ -422,9 +430,10 @@ int copy_restore(const struct snapshot *snapshot, uint64_t commit, const struct 
         rc = settled;
     else if (rc)
         err_set(err, rc,
-                "entry \"%s\" of commit %" PRIu64 ": the checksum of chunk %" PRIu64
+                "entry \"%s\" of commit %" PRIu64 ".%" PRIu32 ": the checksum of chunk %" PRIu64
                 " is wrong; the program changed the entry during the commit, or memory has failed",
-                entry_name(&task, failed), commit, failed);
+                entry_name(&task, failed), COMMIT_ROUND_OF(commit), COMMIT_PLACE_OF(commit),
+                failed);
     /* Custom entries read their bytes out of the snapshot, after all checksums were verified. */
     for (size_t i = 0; i < task.layout.count && !rc; i++) {
         const struct layout_item *item = &task.layout.items[i];

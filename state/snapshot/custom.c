@@ -69,14 +69,15 @@ int custom_load(const struct manifest_entry *entry, const struct copy_part *part
     if (length > entry->bytes)
         return err_set(err, HVD_E_CORRUPT,
                        "entry \"%s\" has %" PRIu64 " bytes in the commit, but this worker has "
-                       "registered it with only %" PRIu64 " bytes; the commit is damaged: use one "
+                       "registered it with only %" PRIu64
+                       " bytes; the commit is damaged: use the same "
                        "release of libhvd in all workers, or check the memory of the hosts",
                        entry->name, length, entry->bytes);
     rc = part->load(part->arg, at + CUSTOM_LENGTH_BYTES, length);
     if (rc)
         return err_set(err, custom_code(rc),
-                       "entry \"%s\": the load function of this entry has failed with %d (%s); it "
-                       "must return 0 when it has loaded the bytes",
+                       "entry \"%s\": its load function has failed with %d (%s); the function must "
+                       "return 0 when it has loaded the bytes",
                        entry->name, rc, err_text(rc));
     return 0;
 }

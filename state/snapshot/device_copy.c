@@ -56,8 +56,7 @@ int device_copy_open(const struct gpu_device *device, struct device_copy **ret_d
     int rc;
 
     if (!self)
-        return err_set(err, HVD_E_NOMEM,
-                       "no memory to copy from a device; free memory on this host");
+        return err_set(err, HVD_E_NOMEM, "no memory to copy from a GPU; free memory on this host");
     self->device = device;
     self->cuda = cuda;
     pthread_mutex_init(&self->lock, NULL);
@@ -162,8 +161,9 @@ static int judge_order(struct device_copy *self, int code, const char *what, str
 
 /* Makes later work of the stream `later`, and later copies to the host, wait for the work that is
  * in the stream `earlier` now. */
-static int order_streams(struct device_copy *self, struct CUstream_st *earlier,
-                         struct CUstream_st *later, const char *what, struct hvd_err *err)
+static int device_copy_order_streams(struct device_copy *self, struct CUstream_st *earlier,
+                                     struct CUstream_st *later, const char *what,
+                                     struct hvd_err *err)
 {
     const struct cuda *cuda = self->cuda;
     int code = enter_device(self);
@@ -181,12 +181,14 @@ static int order_streams(struct device_copy *self, struct CUstream_st *earlier,
 
 int device_copy_after(struct device_copy *self, struct CUstream_st *stream, struct hvd_err *err)
 {
-    return order_streams(self, stream, self->urgent, "waiting for the program's stream", err);
+    return device_copy_order_streams(self, stream, self->urgent, "waiting for the program's stream",
+                                     err);
 }
 
 int device_copy_before(struct device_copy *self, struct CUstream_st *stream, struct hvd_err *err)
 {
-    return order_streams(self, self->urgent, stream, "making the program's stream wait", err);
+    return device_copy_order_streams(self, self->urgent, stream, "making the program's stream wait",
+                                     err);
 }
 
 /* Waits for the work that the last device_copy_after or device_copy_before has marked with
@@ -350,7 +352,8 @@ void device_copy_free(struct device_copy *self, cuda_address at)
     gpu_leave(self->device);
 }
 
-/* Notes a buffer, of which there are three at most. true: it is new, and the caller must pin it. */
+/* Notes a buffer of the snapshot; there are three at most. true: the buffer is new, and the caller
+ * must pin it. */
 bool device_copy_meets(struct device_copy *self, const void *buffer)
 {
     for (size_t i = 0; i < ARRAY_SIZE(self->met); i++) {

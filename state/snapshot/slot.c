@@ -29,7 +29,7 @@ struct slot {
     uint64_t commit;
 };
 
-static cuda_address address_of(const void *at)
+static cuda_address slot_address_of(const void *at)
 {
     return (cuda_address)(uintptr_t)at;
 }
@@ -165,8 +165,8 @@ static int move_on_device(const struct slot *slot, const struct copy_part *to,
         const struct manifest_entry *entry = &slot->manifest->items[i];
 
         if (to[i].on_device && entry->bytes && which & 1U << entry->kind)
-            rc = device_copy_move(slot->device_copy, address_of(to[i].at), address_of(from[i].at),
-                                  entry->bytes);
+            rc = device_copy_move(slot->device_copy, slot_address_of(to[i].at),
+                                  slot_address_of(from[i].at), entry->bytes);
     }
     return rc;
 }

@@ -71,15 +71,16 @@ static int check_shape(const struct snapshot_shape *shape, struct hvd_err *err)
 {
     if (shape->bytes > LIMIT_STATE_BYTES)
         return err_set(err, HVD_E_LIMIT,
-                       "a state of %" PRIu64 " bytes, at most %" PRIu64
-                       " (LIMIT_STATE_BYTES) are possible; split the state over more workers",
+                       "the worker's state has %" PRIu64 " bytes, but at most %" PRIu64
+                       " are possible (LIMIT_STATE_BYTES); register large entries per rank, so "
+                       "that each worker keeps only its part",
                        shape->bytes, LIMIT_STATE_BYTES);
     if (shape->bytes % STATE_CHUNK_BYTES || shape->replicated_bytes % STATE_CHUNK_BYTES ||
         shape->replicated_bytes > shape->bytes)
         return err_set(err, HVD_E_INVAL,
-                       "a state of %" PRIu64 " bytes, %" PRIu64
-                       " of them replicated: both must be multiples of the chunk size, and the "
-                       "second may not be larger than the first",
+                       "the worker's state has %" PRIu64 " bytes, %" PRIu64
+                       " of them replicated, which are no multiples of a chunk, or more than all; "
+                       "install the same release of the agent and of libhvd",
                        shape->bytes, shape->replicated_bytes);
     return 0;
 }
@@ -110,7 +111,8 @@ int snapshot_create(const struct snapshot_shape *shape, struct snapshot **ret_sn
             "(ulimit -n)");
     if (fd < 0)
         return err_set(err, errno == ENOMEM ? HVD_E_NOMEM : HVD_E_IO,
-                       "the kernel gives no memory for a snapshot (memfd_create: %s)",
+                       "the kernel gives no memory for a snapshot (memfd_create: %s); free memory "
+                       "on this host",
                        strerror(errno));
     /* The limit is checked first: the kernel would send a signal when a file grows past it. */
     if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
@@ -157,13 +159,14 @@ static int map_snapshot(struct snapshot *snapshot, struct hvd_err *err)
 
     if (seals < 0 || (seals & (SEALS & ~F_SEAL_SEAL)) != (SEALS & ~F_SEAL_SEAL) ||
         fstat(snapshot->fd, &st))
-        return err_set(err, HVD_E_CORRUPT,
-                       "the descriptor is not of a snapshot, because the size of the file is not "
-                       "sealed; agent and worker must be of one release");
+        return err_set(
+            err, HVD_E_CORRUPT,
+            "the descriptor does not belong to a snapshot, because the size of the file is not "
+            "sealed; the agent and libhvd must be of the same release");
     if ((uint64_t)st.st_size != layout.size)
         return err_set(err, HVD_E_CORRUPT,
                        "the snapshot has %" PRIu64 " bytes, but the state needs %" PRIu64
-                       "; agent and worker must be of one release",
+                       "; the agent and libhvd must be of the same release",
                        (uint64_t)st.st_size, layout.size);
     base = mmap(NULL, layout.size, PROT_READ | PROT_WRITE, MAP_SHARED, snapshot->fd, 0);
     if (base == MAP_FAILED)
@@ -188,16 +191,16 @@ static int map_snapshot(struct snapshot *snapshot, struct hvd_err *err)
     header = base;
     if (header->magic != HEADER_MAGIC || header->version != HEADER_VERSION ||
         header->chunk_bytes != STATE_CHUNK_BYTES)
-        return err_set(
-            err, HVD_E_CORRUPT,
-            "the descriptor is not of a snapshot, or the snapshot has another version; agent and "
-            "worker must be of one release");
+        return err_set(err, HVD_E_CORRUPT,
+                       "the descriptor does not belong to a snapshot, or the snapshot has another "
+                       "version; the agent and libhvd must be of the same release");
     if (header->shape.manifest != snapshot->shape.manifest ||
         header->shape.replicated_bytes != snapshot->shape.replicated_bytes ||
         header->shape.bytes != snapshot->shape.bytes)
         return err_set(err, HVD_E_CORRUPT,
-                       "the snapshot was made for a state with other entries or sizes than this "
-                       "worker's; a worker must keep the entries of its state");
+                       "the snapshot of this slot was made for other entries or sizes than this "
+                       "worker has registered; register the same entries with the same sizes at "
+                       "each start of the program");
     return 0;
 }
 

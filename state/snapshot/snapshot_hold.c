@@ -1,8 +1,8 @@
 /*
  * snapshot_hold.c: the agent holds one commit of a snapshot while the worker writes others. Called
- * by the agent's checkpoint thread; by the worker where a commit gets its number. Invariant: `held`
- * becomes 0 by the agent, or by a writer that takes its buffer back; so a hold that the agent has
- * seen stands until then, wherever the worker dies.
+ * by the agent's checkpoint thread, and by the worker when a commit gets its number. Invariant:
+ * `held` is set to 0 only by the agent, or by a writer that takes the held buffer back. So a hold
+ * that the agent has seen stays until then, also if the worker dies.
  *
  * A worker that has read hold_from just before the agent ended the hold may still mark a commit.
  * The next hold finds that mark and removes it; until then the worker uses the third buffer.
@@ -120,8 +120,8 @@ void snapshot_hold_end(struct snapshot *snapshot)
     snapshot->hold = (struct snapshot_hold){ 0 };
 }
 
-/* Training goes before the checkpoint. The number of the held commit becomes 0 before `held` does,
- * so the next snapshot_begin opens its buffer. */
+/* Training is more important than the checkpoint. The number of the held commit becomes 0 before
+ * `held` does, so the next snapshot_begin opens its buffer. */
 bool snapshot_take_back(struct snapshot *snapshot)
 {
     struct header *header = snapshot->header;

@@ -29,6 +29,6 @@ crowd --from 127.0.0.99 --speak
 crowd --from 127.0.0.20 --sources 200
 crowd --from 127.0.0.1
 # The log says what crowds the driver, and what crowds the workers, whose remarks come by way of their agents.
-await "$err" 'crowded by connections that prove nothing.*most from 127'
-await "$err" 'strangers crowd the port at which this worker meets others.*most from 127'
+await "$err" 'crowded by connections that have not proved.*most from 127'
+await "$err" 'unknown connections crowd the port at which this worker meets other workers.*most from 127'
 end_job

@@ -15,7 +15,7 @@ take_over() {
   began=$EPOCHREALTIME
   resume
   for host in 127.0.0.1 127.0.0.2 127.0.0.3; do
-    await_after "$err" 'is taken over' "$taken" "$host: (its|an) agent (is back|says hello) with"
+    await_after "$err" 'is taken over' "$taken" "$host: (the|an) agent of this host (is back|says hello) with"
   done
   back=$(ms_since "$began")
 }

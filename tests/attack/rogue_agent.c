@@ -106,10 +106,11 @@ static void rogue_lie(struct rogue *rogue)
     rng_seed(&rng, 7);
     for (size_t i = 0; i < RANDOM_MSGS; i++) {
         kind = msg_kind_at(rng_below(&rng, 64));
-        /* An agent may say these of its own host. */
+        /* An agent may say these of its own host; JOIN is refused by an end of the connection,
+         * before the other lies are told. */
         if (!kind || !(kind->links & LINK_AGENT_TO_DRIVER) || kind->type == MSG_NOTICE ||
             kind->type == MSG_BYE || kind->type == MSG_HELLO_AGENT || kind->type == MSG_HOLDING ||
-            kind->type == MSG_SAVED)
+            kind->type == MSG_SAVED || kind->type == MSG_JOIN)
             continue;
         arena_init(&arena, (size_t)1 << 24);
         if (!msg_random(kind->type, &rng, 4, &arena, &msg)) {

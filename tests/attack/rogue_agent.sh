@@ -27,14 +27,14 @@ say_line "the driver: $before kB before, $after kB after"
 for worker in $others; do is_alive "$worker" || die "the worker $worker of another host was ended"; done
 [ "$others" = "$({ workers HVD_HOST=127.0.0.1 && workers HVD_HOST=127.0.0.2; } | xargs)" ] || die 'other hosts have other workers'
 ! grep -q FORGED "$out" || die 'forged output is shown'
-grep -q '127.0.0.3: its agent is not believed: OUTPUT for #1, which runs on 127.0.0.' "$err" ||
+grep -q "127.0.0.3: a statement of this host's agent is refused: the agent sends OUTPUT about worker #1, which runs on 127.0.0." "$err" ||
   die 'words for others are not told'
-grep -q 'refused, term: it obeys term 9223372036854775807' rogue.out || die 'the term is not refused'
-grep -q 'refused, another host: it says that it is 127.0.0.2, and its key is that of 127.0.0.3' rogue.out ||
+grep -q 'refused, term: the agent obeys term 9223372036854775807' rogue.out || die 'the term is not refused'
+grep -q 'refused, another host: the agent says that its host is 127.0.0.2, but has the key of host 127.0.0.3' rogue.out ||
   die 'another host is believed'
-grep -q '127.0.0.3 failed: .* is more than LIMIT_CHECKS' "$err" || die 'the number is not told'
+grep -q '127.0.0.3: .*the greatest possible check is' "$err" || die 'the number is not told'
 ! grep -qE 'blacklist: 127.0.0.[12].* failed' "$err" || die 'another host was charged'
-[ "$(grep -c 'is not believed' "$err")" -lt 200 ] || die 'the lies fill the log'
+[ "$(grep -c 'agent is refused' "$err")" -lt 200 ] || die 'the lies fill the log'
 kill -CONT "$agent"
 train 3 20 # the true agent of the host is back, and its slot is used
 end_job

@@ -226,7 +226,7 @@ static int rogue_on_record(void *arg, const struct journal_record *record, struc
     if (rogue->mode == MODE_EPOCH)
         epoch += OTHER_EPOCH;
     rc = host_keys_derive(rogue->facts.key, host, epoch, key);
-    return rc ? rc : tls_accept(rogue->tls, record->host, epoch, key);
+    return rc ? rc : tls_accept_key(rogue->tls, record->host, epoch, key);
 }
 
 static int rogue_listen(struct rogue *rogue, const char *folder, struct hvd_err *err)

@@ -38,7 +38,7 @@ kill_driver
 resume # the agents have obeyed a second term
 await "$err" 'term 2, 3 workers known'
 train 3 20
-await "$err" 'its agent is back|an agent says hello' 6
+await "$err" 'the agent of this host is back|an agent of this host says hello' 6
 kill_driver
 for mode in other epoch; do
   rogue_is "$mode"

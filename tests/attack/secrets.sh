@@ -49,14 +49,18 @@ agents() {
 
 # shellcheck disable=SC2016 # for the workers' shell
 command='echo "$TOKEN" >>"$0"; exec "$1" --say "$2"'
-TOKEN=$token start -np 2 --min-np 1 -H 127.0.0.1:2 --env-secret TOKEN \
+# The secret of AWS needs no option. The value is the same, so one search finds both.
+AWS_ACCESS_KEY_ID=AK AWS_SECRET_ACCESS_KEY=$token TOKEN=$token start -np 2 --min-np 1 -H 127.0.0.1:2 --env-secret TOKEN \
   sh -c "$command" "$folder/told" "$trainer" "$say"
 await_round 2
 if found=$(grep -rlF "$token" "$state"); then die "the value is in $found"; fi
 # The key of the job never comes to an agent or a worker. The driver has it, or this would show nothing.
 key=$(python3 -c 'import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute("SELECT key FROM fact").fetchone()[0])' \
   "$state/job.db" 2>/dev/null)
-mapfile -t others < <(agents; workers)
+mapfile -t others < <(
+  agents
+  workers
+)
 if [ -z "$key" ] || [ "$(scan "$key" "$driver")" = '' ]; then
   say_line 'skipped: the look into memory: there is no python3, or this kernel forbids it'
 else
@@ -65,6 +69,7 @@ else
   [ "$(scan "$(printf %s "$key" | od -An -v -tx1 | tr -d ' \n')" "${others[@]}")" = 0 ] ||
     die 'the key of the job is in the memory of an agent or a worker, in hexadecimal'
 fi
+grep -qaF 'AWS_ACCESS_KEY_ID=AK' "$state/command" || die 'the variables that are no secrets are not kept for --resume'
 grep -qaF 'TOKEN' "$state/command" || die 'the name is not kept for --resume'
 [ "$(TOKEN=$token "$elastic" --print-config -np 1 --env-secret TOKEN true | grep -cF "$token")" = 0 ] ||
   die 'the value is in --print-config'
@@ -73,6 +78,7 @@ says='--env-secret TOKEN: there is no such variable here, and no file of the job
 refuse --resume "$job" --state-dir "$state"
 TOKEN=$token BODY_TEST=$folder "$elastic" --resume "$job" --state-dir "$state" >>"$out" 2>>"$err" </dev/null &
 driver=$!
+await "$err" 'AWS_ACCESS_KEY_ID has the value with which the job was started, but AWS_SECRET'
 await "$err" "job $job: term 2"
 kill -KILL "$(workers | head -n 1)"
 await "$folder/told" "^$token\$" 3 # the third worker, started by the successor

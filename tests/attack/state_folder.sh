@@ -45,7 +45,7 @@ refused 'a command that others may write' "$state/command: other users may write
 chmod 0600 "$state/command"
 mv "$state/job.db" "$folder/elsewhere.db"
 ln -s "$folder/elsewhere.db" "$state/job.db"
-refused 'a job.db that is a link' "$state/job.db: a symbolic link"
+refused 'a job.db that is a link' "$state/job.db: this name is a symbolic link"
 mv "$folder/elsewhere.db" "$state/job.db"
 
 above=$folder/above

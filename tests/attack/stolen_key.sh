@@ -22,14 +22,14 @@ tries "$stolen" accepted # before: harm
 
 ask rekey >rekey.out 2>&1 || die "rekey: $(cat rekey.out)"
 cat rekey.out
-[ "$(tail -n 1 rekey.out)" = 'hosts with a new key: 3; the old keys are dead' ] || die 'rekey does not say its end'
+[ "$(tail -n 1 rekey.out)" = 'hosts with a new key: 3; the old keys are no longer accepted' ] || die 'rekey does not say its end'
 tries "$stolen" refused # now: none
 new=$(newest 127.0.0.2)
 [ "$new" -gt "$stolen" ] || die "no new key: $new"
 tries "$new" accepted
 for host in 127.0.0.1 127.0.0.3; do [ "$(newest $host)" -gt 3 ] || die "$host has no new key"; done
 ask rekey --json >rekey.out 2>&1 || die "rekey: $(cat rekey.out)"
-[ "$(cat rekey.out)" = '{"ok":true,"text":"hosts with a new key: 3; the old keys are dead"}' ] ||
+[ "$(cat rekey.out)" = '{"ok":true,"text":"hosts with a new key: 3; the old keys are no longer accepted"}' ] ||
   die "rekey --json: $(cat rekey.out)"
 tries "$new" refused
 train 3 50
@@ -41,7 +41,7 @@ no_harm
 kill_driver
 resume
 for host in 127.0.0.1 127.0.0.2 127.0.0.3; do
-  await_after "$err" 'is taken over' 1 "$host: (its|an) agent (is back|says hello) with"
+  await_after "$err" 'is taken over' 1 "$host: (the|an) agent of this host (is back|says hello) with"
 done
 tries "$stolen" refused
 tries "$new" refused
@@ -54,9 +54,9 @@ find_agent 127.0.0.3
 kill -KILL "$driver" "$agent"
 await_driver
 resume
-await_after "$err" 'is taken over' 2 '127.0.0.1: (its|an) agent (is back|says hello) with'
+await_after "$err" 'is taken over' 2 '127.0.0.1: (the|an) agent of this host (is back|says hello) with'
 ask rekey >rekey.out 2>&1 || die "rekey: $(cat rekey.out)"
-grep -q 'the old keys are dead' rekey.out || die "rekey: $(cat rekey.out)"
+grep -q 'the old keys are no longer accepted' rekey.out || die "rekey: $(cat rekey.out)"
 tries "$new" refused
 train 3 20
 [ "$others" != "$(workers | sort | xargs)" ] || die 'the host without an agent has no new worker'

@@ -10,6 +10,8 @@
 #include "base/time.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "tests/chaos/arena_checkpoints.h"
+#include "tests/chaos/arena_s3.h"
 #include "tests/chaos/arena_store.h"
 #include "tests/chaos/disk_faults.h"
 #include "tests/chaos/networks.h"
@@ -35,12 +37,13 @@
 #define CHAOS_DISK_FAULTS_LIBRARY "libdisk_faults_preload.so"
 #endif
 
-#define WORDS_MAX    96
-#define ENV_MAX      512
-#define ENV_BYTES    (ARENA_PATH + 32)
-#define ASK_US       (15 * TIME_S)
-#define STALL_US     (4 * TIME_S) /* from the lease to the end of a worker that others wait for */
-#define ANSWER_BYTES (4 * 1024 * 1024)
+#define WORDS_MAX           96
+#define ENV_MAX             512
+#define ENV_BYTES           (ARENA_PATH + 32)
+#define ASK_US              (15 * TIME_S)
+#define SLIP_BUCKET_PERCENT 50
+#define STALL_US            (4 * TIME_S) /* from the lease to the end of a worker that others wait for */
+#define ANSWER_BYTES        (4 * 1024 * 1024)
 /* scans for processes that are left; each scan waits for the processes that it has killed */
 #define END_PASSES 200
 #define END_US     (10 * TIME_S)
@@ -137,7 +140,7 @@ static void driver_words(const struct arena *arena, const char *how, struct word
         say(words, "--checkpoint-interval");
         say(words, "500ms");
         say(words, "--checkpoint-dir");
-        say(words, arena_path(arena, "checkpoints", words->checkpoints));
+        say(words, arena_checkpoint_dir(arena, words->checkpoints));
         say_number(words, words->keep, sizeof(words->keep), "--checkpoint-keep", ARENA_CHECKPOINTS);
     }
     for (size_t i = 0; arena->options && arena->options[i]; i++)
@@ -162,7 +165,7 @@ static void driver_words(const struct arena *arena, const char *how, struct word
 struct environment {
     const char *list[ENV_MAX];
     size_t count;
-    char own[10][ENV_BYTES];
+    char own[16][ENV_BYTES];
     size_t own_count;
 };
 
@@ -177,8 +180,8 @@ static void put(struct environment *env, const char *name, const char *value)
 
 static bool is_passed_on(const char *variable)
 {
-    static const char *const kept[] = { "HVD_",  "HOROVOD_",    "XDG_",         "CHAOS_",
-                                        "HOME=", "LD_PRELOAD=", "ASAN_OPTIONS=" };
+    static const char *const kept[] = { "HVD_", "HOROVOD_", "XDG_",        "CHAOS_",
+                                        "AWS_", "HOME=",    "LD_PRELOAD=", "ASAN_OPTIONS=" };
 
     for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
         if (!strncmp(variable, kept[i], strlen(kept[i])))
@@ -197,6 +200,12 @@ static void environment_of(const struct arena *arena, struct environment *env)
     put(env, "HVD_SAMPLE_LOG", arena_path(arena, "samples", path));
     put(env, "HOME", arena->folder);
     put(env, "HVD_TRACEABLE", "1"); /* so that a scan of processes finds driver and agents */
+    if (arena->plan->checkpoints == PLAN_S3) {
+        put(env, "AWS_ENDPOINT_URL", arena_s3_url());
+        put(env, "AWS_ACCESS_KEY_ID", ARENA_S3_ID);
+        put(env, "AWS_SECRET_ACCESS_KEY", ARENA_S3_SECRET);
+        put(env, "AWS_EC2_METADATA_DISABLED", "true");
+    }
     for (char **at = environ; *at && env->count < ENV_MAX - 2; at++)
         if (is_passed_on(*at))
             env->list[env->count++] = *at;
@@ -449,6 +458,10 @@ int arena_open(struct arena *arena, const struct chaos_plan *plan, const volatil
         (void)arena_path(arena, "checkpoints", arena->folder_faults->folder);
     if (!rc && plan->store == PLAN_ETCD)
         rc = arena_store_open(arena_path(arena, "etcd", path), err);
+    if (!rc && plan->checkpoints == PLAN_S3)
+        rc = arena_s3_open(err);
+    if (!rc && plan->slip == SLIP_BUCKET)
+        rc = arena_s3_fault("forget", SLIP_BUCKET_PERCENT, 1, err);
     if (!rc && plan->where == PLAN_NETWORKS) {
         arena->networks = mem_zalloc(sizeof(*arena->networks));
         rc = arena->networks ? networks_open(arena->networks, arena->folder, arena->host_count, err)
@@ -492,6 +505,7 @@ void arena_close(struct arena *arena, bool keep)
         continue;
     mem_free(scan);
     arena_store_close();
+    arena_s3_close();
     if (arena->networks)
         networks_close(arena->networks);
     mem_free(arena->networks);

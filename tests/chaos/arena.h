@@ -13,7 +13,7 @@
  *     stop          when this file exists, the trainers end
  *     samples/      the trainers' HVD_SAMPLE_LOG
  *     job/          the state directory
- *     checkpoints/  --checkpoint-dir; a replay has none
+ *     checkpoints/  --checkpoint-dir; a replay has none. With --checkpoints s3 a copy of the bucket
  *     driver.log    the driver's log
  */
 #ifndef TESTS_CHAOS_ARENA_H

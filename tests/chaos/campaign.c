@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "os/clock.h"
+#include "tests/chaos/arena_checkpoints.h"
 #include "tests/chaos/report.h"
 #include "tests/chaos/strike.h"
 
@@ -302,7 +303,7 @@ static int one_fault(struct campaign *campaign, struct hvd_err *err)
  */
 
 /* Waits until the job has done `count` more steps without a fault. Each step has the time of
- * --patience. */
+ * --patience. HVD_E_MISMATCH: a trainer has found a mistake, after which no step may come. */
 static int rest(struct campaign *campaign, uint64_t count, struct hvd_err *err)
 {
     struct chaos *chaos = campaign->chaos;
@@ -317,6 +318,8 @@ static int rest(struct campaign *campaign, uint64_t count, struct hvd_err *err)
         rc = steps_await(&chaos->steps, chaos->steps.count, clock_now_us() + 100 * TIME_MS, NULL);
         if (!rc || rc == HVD_E_TIMEOUT)
             rc = steps_read(&chaos->steps, err);
+        if (!rc)
+            rc = judge_wrong(chaos, err);
         if (chaos->steps.count > seen) {
             seen = chaos->steps.count;
             deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
@@ -331,7 +334,9 @@ static int rest_a_while(struct campaign *campaign, struct hvd_err *err)
     struct record_fault entry = { .name = "peace", .at_us = clock_now_us() };
     int rc = rest(campaign, rng_below(&campaign->chaos->rng, REST_STEPS + 1), err);
 
-    return rc == HVD_E_TIMEOUT ? note_broken(campaign, &entry, true, err) : rc;
+    return rc == HVD_E_TIMEOUT || rc == HVD_E_MISMATCH
+               ? note_broken(campaign, &entry, rc == HVD_E_TIMEOUT, err)
+               : rc;
 }
 
 /* Waits for the first checkpoint: from now on no fault loses everything. */
@@ -340,11 +345,10 @@ static int await_checkpoint(struct campaign *campaign, struct hvd_err *err)
     struct chaos *chaos = campaign->chaos;
     int64_t deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
     struct checkpoint_seen seen;
-    char path[ARENA_PATH];
     int rc;
 
-    arena_path(&chaos->arena, "checkpoints", path);
-    while ((rc = checkpoints_newest(path, &seen, err)) == HVD_DONE && !*chaos->arena.broken_off) {
+    while ((rc = arena_checkpoints(&chaos->arena, false, &seen, err)) == HVD_DONE &&
+           !*chaos->arena.broken_off) {
         if (clock_now_us() >= deadline_us)
             return err_set(err, HVD_E_TIMEOUT, "no checkpoint is complete within --patience");
         rc = steps_await(&chaos->steps, chaos->steps.count, clock_now_us() + 100 * TIME_MS, NULL);

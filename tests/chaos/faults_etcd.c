@@ -17,10 +17,12 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* less than the time for which a driver tries to write */
+/* Less than SCRIBE_PATIENCE, for which a driver tries to write. */
 #define AWAY_FROM_US (200 * TIME_MS)
 #define AWAY_TO_US   (4 * TIME_S)
-#define FULL_TO_US   (1 * TIME_S) /* and as long again until there is space */
+/* Longer than --stall-shutdown of most arenas; until there is space it takes about a second more.
+ */
+#define FULL_TO_US   (10 * TIME_S)
 #define SLOW_FROM_US (100 * TIME_MS)
 #define SLOW_TO_US   (400 * TIME_MS)
 #define SLOW_TIMES   8

@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "tests/chaos/arena_checkpoints.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -68,8 +69,7 @@ static uint32_t most_memories(const struct proc_scan *scan)
     return most;
 }
 
-/* Reads the errors that the trainers have found themselves. */
-static int read_wrong(struct chaos *chaos, struct hvd_err *err)
+int judge_wrong(const struct chaos *chaos, struct hvd_err *err)
 {
     char path[ARENA_PATH], line[SHOWN] = "";
     FILE *file = fopen(arena_path(&chaos->arena, "wrong", path), "re");
@@ -166,7 +166,7 @@ int judge_whole(struct judge *judge, struct chaos *chaos, int64_t since_us, int6
         int rc = steps_read(&chaos->steps, err);
 
         if (!rc)
-            rc = read_wrong(chaos, err);
+            rc = judge_wrong(chaos, err);
         if (rc)
             return rc;
         if (arena_driver_ended(&chaos->arena))
@@ -311,6 +311,8 @@ static int find_leak(const struct judge *judge, const struct chaos *chaos, enum 
                      struct hvd_err *err)
 {
     char path[ARENA_PATH];
+    uint32_t checkpoints;
+    int rc;
 
     switch (leak) {
     case LEAK_FRONT_FILES:
@@ -324,10 +326,11 @@ static int find_leak(const struct judge *judge, const struct chaos *chaos, enum 
     case LEAK_MEMORIES: return compare_memories(judge, chaos, err);
     case LEAK_SOCKETS: return compare_sockets(judge, chaos, err);
     case LEAK_CHECKPOINTS:
-        if (checkpoints_count(arena_path(&chaos->arena, "checkpoints", path)) > CHECKPOINTS_MOST)
-            return err_set(err, HVD_E_MISMATCH, "%s has %" PRIu32 " checkpoints: a leak", path,
-                           checkpoints_count(path));
-        return 0;
+        rc = arena_count_checkpoints(&chaos->arena, &checkpoints, err);
+        if (!rc && checkpoints > CHECKPOINTS_MOST)
+            rc = err_set(err, HVD_E_MISMATCH, "%s has %" PRIu32 " checkpoints: a leak",
+                         arena_checkpoint_dir(&chaos->arena, path), checkpoints);
+        return rc;
     default:
         for (uint32_t i = 0; i < chaos->scan.count; i++)
             if (chaos->scan.processes[i].unreaped)
@@ -410,7 +413,7 @@ static int has_cost_nothing(const struct judge *judge, const struct chaos *chaos
 
 int judge_right(struct judge *judge, struct chaos *chaos, enum fault_cost cost, struct hvd_err *err)
 {
-    int rc = read_wrong(chaos, err);
+    int rc = judge_wrong(chaos, err);
 
     if (!rc)
         rc = log_check_read(&judge->check, err);
@@ -421,7 +424,8 @@ int judge_right(struct judge *judge, struct chaos *chaos, enum fault_cost cost, 
     if (!rc) {
         /* Waits until nothing leaks: a descriptor that is open for a moment, for example of an ssh
          * that still starts an agent, is no leak. */
-        int64_t deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
+        const struct chaos_plan *plan = chaos->arena.plan;
+        int64_t deadline_us = clock_now_us() + (plan->leak_us ? plan->leak_us : plan->patience_us);
         bool always[LEAK_COUNT];
 
         memset(always, true, sizeof(always));

@@ -53,6 +53,9 @@ void judge_look(struct judge *judge, struct chaos *chaos);
  * earlier event has caused. The errors are those of judge_whole and of judge_right. */
 int judge_rest(struct judge *judge, struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
 
+/* Reads the errors that the trainers have found themselves. HVD_E_MISMATCH: there is one. */
+int judge_wrong(const struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
+
 /* The rounds that have begun since judge_look. */
 uint64_t judge_rounds_since(const struct judge *judge, const struct chaos *chaos);
 

@@ -281,12 +281,16 @@ static int note_worker(struct log_check *check, const char *text, struct hvd_err
 
 int log_check_line(struct log_check *check, const char *line, struct hvd_err *err)
 {
+    static const char *const marks[] = { "error: ", "warning: ", "debug: " };
     const char *text = strchr(line, ' ');
     const char *rest;
     uint64_t is[4];
 
     if (!text++)
         return 0;
+    for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+        if (!strncmp(text, marks[i], strlen(marks[i])))
+            text += strlen(marks[i]);
     if (behind(text, "(% lines are missing here)", is)) {
         struct log_slot *seat;
 
@@ -333,6 +337,11 @@ int log_check_line(struct log_check *check, const char *line, struct hvd_err *er
             check->size = 0;
             VEC_EACH (seat, &check->seats)
                 seat->round = seat->round > round ? 0 : seat->round;
+        } else if (round > check->round) {
+            /* The previous driver could not write its last lines, as its disk was broken. */
+            check->size = 0;
+            VEC_EACH (seat, &check->seats)
+                seat->incarnation = 0;
         }
         check->launched = check->lived;
         return 0;
@@ -378,6 +387,7 @@ int log_check_read(struct log_check *check, struct hvd_err *err)
         if (!end)
             break;
         *end = '\0';
+        line[strcspn(line, "\t")] = '\0'; /* the facts of the line stand behind a tab */
         rc = log_check_line(check, line, err);
         done = (size_t)(end - check->rest.data) + 1;
     }

@@ -103,6 +103,6 @@ bool log_follow_last(const char *path, const char *text, char line[LOG_FOLLOW_LI
     for (const char *at = tail; (at = strstr(at, text)) != NULL; at++)
         found = at;
     if (found)
-        snprintf(line, LOG_FOLLOW_LINE, "%.*s", (int)strcspn(found, "\n"), found);
+        snprintf(line, LOG_FOLLOW_LINE, "%.*s", (int)strcspn(found, "\t\n"), found);
     return found != NULL;
 }

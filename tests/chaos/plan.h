@@ -8,16 +8,18 @@
 
 enum plan_where { PLAN_LOOPBACK, PLAN_NETWORKS };
 enum plan_store { PLAN_FILE, PLAN_ETCD };
+enum plan_checkpoints { PLAN_DIRECTORY, PLAN_S3 };
 
 struct chaos_plan {
     uint64_t faults; /* the number of faults */
     /* the time of the campaign; it ends with whichever is first. 0: only the number counts */
     int64_t duration_us;
-    uint64_t seed;  /* 0: drawn, and printed */
-    unsigned where; /* enum plan_where */
-    unsigned store; /* enum plan_store */
-    uint64_t hosts; /* loopback addresses from 127.0.0.1 on, or namespaces */
-    uint64_t slots; /* on each host */
+    uint64_t seed;        /* 0: drawn, and printed */
+    unsigned where;       /* enum plan_where */
+    unsigned store;       /* enum plan_store */
+    unsigned checkpoints; /* enum plan_checkpoints */
+    uint64_t hosts;       /* loopback addresses from 127.0.0.1 on, or namespaces */
+    uint64_t slots;       /* on each host */
     uint64_t step_ms;
     uint64_t state_kib; /* size of state beside the part that the trainer verifies */
     unsigned slip;      /* enum slip: an error that the trainers make on purpose */
@@ -25,6 +27,7 @@ struct chaos_plan {
     char *only;
     char *report;        /* the folder for report.json and report.html */
     int64_t patience_us; /* a job that is not whole after this time hangs */
+    int64_t leak_us;     /* what is still open after this time is a leak; 0: patience_us */
     int64_t lease_us;    /* the driver's --lease; faults that have to exceed it last longer */
     bool list;           /* only list the faults */
     bool keep;           /* keep the job's folder; after a violation it is always kept */

@@ -13,6 +13,7 @@
 const char *const slip_names[SLIP_COUNT + 1] = {
     [SLIP_NONE] = "none",     [SLIP_STATE] = "state",   [SLIP_SAMPLE] = "sample",
     [SLIP_COMMIT] = "commit", [SLIP_MEMORY] = "memory", [SLIP_CHILD] = "child",
+    [SLIP_BUCKET] = "bucket",
 };
 
 static void leave_memory(void)

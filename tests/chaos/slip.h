@@ -13,6 +13,7 @@ enum slip {
     SLIP_COMMIT, /* two of three commits are reported but not made */
     SLIP_MEMORY, /* each round leaves a mapped memory */
     SLIP_CHILD,  /* each round leaves a child that is never reaped */
+    SLIP_BUCKET, /* not of the trainer: S3 acknowledges each other COMPLETE and has none */
     SLIP_COUNT
 };
 

@@ -13,6 +13,7 @@
 #include "base/panic.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "collectives/circle.h"
 #include "os/clock.h"
 #include "tests/coll/huge.h"
 #include "tests/coll/plan_run.h"
@@ -89,13 +90,35 @@ static void roster_of(const struct check *check, uint32_t rank,
                                         .group_count = batch->opened ? 0 : BATCH_GROUPS };
 }
 
-/* The groups of the batch get the numbers that they would have in the roster. */
+/* Opens the groups of the batch that this rank is in, without the other ranks, and each rank in
+ * another order. */
+static int open_apart(const struct batch *batch, uint32_t rank, struct coll *coll,
+                      size_t *ret_groups, struct hvd_err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < BATCH_GROUPS && !rc; i++) {
+        size_t g = 1 + (i + rank) % BATCH_GROUPS;
+        const struct coll_ranks *ranks = &batch->groups[g];
+        bool member = false;
+
+        for (uint32_t k = 0; k < ranks->count; k++)
+            member |= ranks->items[k] == rank;
+        ret_groups[g] = coll_group_count(coll);
+        if (member)
+            rc = coll_open_group(coll, ranks, g, err);
+    }
+    return rc;
+}
+
+/* Opens the groups of the batch together. They get the numbers that they would have in the roster.
+ */
 static int open_groups(const struct batch *batch, uint32_t rank, struct coll *coll,
                        struct hvd_err *err)
 {
     int rc = 0;
 
-    for (size_t g = 1; g <= BATCH_GROUPS && batch->opened && !rc; g++) {
+    for (size_t g = 1; g <= BATCH_GROUPS && !rc; g++) {
         const struct coll_ranks *ranks = &batch->groups[g];
         struct coll_opening opening = { .most = ranks->count, .hash = g };
         const struct coll_call open = { .kind = COLL_OPEN, .opening = &opening };
@@ -112,7 +135,7 @@ static int open_groups(const struct batch *batch, uint32_t rank, struct coll *co
 
 /* Runs the cases of the batch on this member, and shares the checksums of the results. */
 static int run_member(const struct check *check, uint32_t rank, struct coll *coll,
-                      struct device_buffers *device, char *wrong)
+                      const size_t *groups, struct device_buffers *device, char *wrong)
 {
     uint64_t first = greatest(check->batch.number * BATCH_CASES, check->first);
     uint64_t last = least(check->batch.number * BATCH_CASES + BATCH_CASES - 1, check->last);
@@ -125,6 +148,7 @@ static int run_member(const struct check *check, uint32_t rank, struct coll *col
     struct plan plan;
     int rc = 0;
 
+    memcpy(run.groups, groups, sizeof(run.groups));
     for (uint64_t number = first; number <= last && !rc; number++) {
         plan_make(&check->batch, number, &plan);
         run.plan = &plan;
@@ -157,9 +181,12 @@ static int be_in_round(struct check *check, uint32_t rank, int talk, struct coll
     struct hvd_err err = { .text = "" };
     struct coll_peer peers[PROCESSES_MAX];
     struct coll_roster roster;
+    size_t groups[BATCH_GROUPS + 1];
     struct coll *coll = NULL;
     int rc;
 
+    for (size_t i = 0; i <= BATCH_GROUPS; i++)
+        groups[i] = i;
     (void)snprintf(self->contact, sizeof(self->contact), "%s", coll_engine_contact(engine));
     if (check->way == DEVICE_BY_NCCL && !check->batch.fixed_order) {
         rc = coll_engine_use_device(engine, device->device, &err);
@@ -173,14 +200,16 @@ static int be_in_round(struct check *check, uint32_t rank, int talk, struct coll
     if (!rc)
         rc = coll_connect(coll, CONNECT_US, &err);
     if (!rc)
-        rc = open_groups(&check->batch, rank, coll, &err);
+        rc = check->batch.apart    ? open_apart(&check->batch, rank, coll, groups, &err)
+             : check->batch.opened ? open_groups(&check->batch, rank, coll, &err)
+                                   : 0;
     if (rc)
         (void)snprintf(self->wrong, sizeof(self->wrong), "rank %u does not connect: %s", rank,
                        err.text);
     if (!rc)
         coll_await_device(coll, CONNECT_US);
     if (!rc)
-        rc = run_member(check, rank, coll, device, self->wrong);
+        rc = run_member(check, rank, coll, groups, device, self->wrong);
     if (!rc)
         coll_bye(coll);
     coll_free(coll);

@@ -4,7 +4,7 @@
  */
 #include "base/mem.h"
 #include "base/rng.h"
-#include "collectives/coll.h"
+#include "collectives/circle.h"
 #include "collectives/shm/pool.h"
 #include "os/clock.h"
 #include "os/thread.h"
@@ -25,6 +25,8 @@
 #define ROUND     7
 #define LAST_ACTS 6 /* operations of the second round */
 
+enum { BY_ALL, BY_REST, BY_PAIR, WAYS }; /* the members of an operation */
+
 struct self {
     const struct trial *trial;
     struct trial_shared *shared;
@@ -33,6 +35,8 @@ struct self {
     int talk;
     struct coll_engine *engine;
     struct coll *coll;
+    size_t groups[WAYS]; /* the groups that this member has opened, and their sizes */
+    uint32_t sizes[WAYS];
     float *in, *out;
     size_t to[PROCESSES_MAX], from[PROCESSES_MAX]; /* counts of the ragged operation in progress */
     struct coll_received received;
@@ -89,7 +93,28 @@ static struct held look_at_held(void)
 
 /* ---- operations until the round is broken off --- */
 
-static struct coll_call random_call(struct self *self, struct rng *rng, uint32_t size)
+/* In every third trial members also work in groups that they have opened alone: the ranks with the
+ * same rest, and neighbours. */
+static int open_apart(struct self *self, struct hvd_err *err)
+{
+    uint32_t ranks[PROCESSES_MAX], all = self->trial->layout.size;
+    int rc = 0;
+
+    for (uint32_t way = 1; way < WAYS && !rc; way++) {
+        struct coll_ranks list = { ranks, 0 };
+
+        for (uint32_t i = 0; i < all; i++) {
+            if (way == BY_REST ? i % 2 == self->rank % 2 : i / 2 == self->rank / 2)
+                ranks[list.count++] = i;
+        }
+        self->sizes[way] = list.count;
+        self->groups[way] = coll_group_count(self->coll);
+        rc = coll_open_group(self->coll, &list, way, err);
+    }
+    return rc;
+}
+
+static struct coll_call random_call(struct self *self, struct rng *rng)
 {
     static const size_t counts[] = { 1, 100, 3000, 40000, NUMBERS };
     static const enum coll_kind kinds[] = { COLL_ALLREDUCE,        COLL_BROADCAST,
@@ -97,10 +122,14 @@ static struct coll_call random_call(struct self *self, struct rng *rng, uint32_t
                                             COLL_ALLTOALL,         COLL_BARRIER,
                                             COLL_ALLGATHER_RAGGED, COLL_ALLTOALL_RAGGED };
     struct coll_call call = { .type = HVD_FLOAT32, .in = self->in, .out = self->out };
+    uint32_t way = self->trial->number % 3 ? BY_ALL : (uint32_t)rng_below(rng, WAYS);
+    uint32_t size = way ? self->sizes[way] : self->trial->layout.size;
 
+    call.group = way ? self->groups[way] : 0;
     call.kind = kinds[rng_below(rng, ARRAY_SIZE(kinds))];
     call.count = counts[rng_below(rng, ARRAY_SIZE(counts))];
-    call.root = (uint32_t)rng_below(rng, size);
+    /* groups differ in size, and each member takes as many random numbers */
+    call.root = (uint32_t)rng_below(rng, 1024) % size;
     if (call.kind == COLL_ALLGATHER || call.kind == COLL_ALLTOALL ||
         call.kind == COLL_REDUCESCATTER)
         call.count /= size;
@@ -120,13 +149,12 @@ static struct coll_call random_call(struct self *self, struct rng *rng, uint32_t
 /* Makes random calls until the round is broken off. Returns the code of the last call. */
 static int work(struct self *self, struct hvd_err *err)
 {
-    uint32_t size = self->trial->layout.size;
     struct rng rng;
-    int rc = 0;
+    int rc = self->trial->number % 3 ? 0 : open_apart(self, err);
 
     rng_seed(&rng, numbers_mix(self->trial->seed, self->trial->number));
     while (!rc) {
-        const struct coll_call call = random_call(self, &rng, size);
+        const struct coll_call call = random_call(self, &rng);
 
         self->seen->operation = (uint32_t)call.kind;
         rc = coll_run(self->coll, &call, err);

@@ -121,6 +121,7 @@ void batch_make(struct batch *batch, uint64_t seed, uint64_t number)
     else
         random_batch(batch, &shared, &own);
     batch->opened = number % 3 == 2;
+    batch->apart = number % 6 == 5;
     batch->key = numbers_mix(seed + 2, batch->fixed_order ? number / 2 : number + (1u << 31));
     make_groups(batch, &shared);
 }
@@ -160,6 +161,7 @@ static const struct shape shapes[] = {
     { COLL_GATHER,           PLAN_COUNTS,    false, true,  true },
     { COLL_SCATTER,          PLAN_PLAIN,     false, true,  true },
     { COLL_SCATTER,          PLAN_COUNTS,    false, true,  true },
+    { COLL_SEND,             PLAN_PLAIN,     false, true,  true }, /* between pairs of members */
 };
 /* clang-format on */
 
@@ -248,9 +250,10 @@ static void share_out(struct plan *plan, struct rng *rng)
 static void set_counts(struct plan *plan, const struct batch *batch, struct rng *rng)
 {
     size_t bytes = numbers_bytes(plan->numbers.type), size = batch->layout.size;
-    bool each = plan->kind == COLL_ALLGATHER || plan->kind == COLL_GATHER ||
-                plan->kind == COLL_SCATTER || plan->kind == COLL_ALLTOALL ||
-                plan->kind == COLL_REDUCESCATTER || coll_kind_is_ragged(plan->kind);
+    bool each = plan->kind == COLL_ALLGATHER || plan->kind == COLL_SEND ||
+                plan->kind == COLL_GATHER || plan->kind == COLL_SCATTER ||
+                plan->kind == COLL_ALLTOALL || plan->kind == COLL_REDUCESCATTER ||
+                coll_kind_is_ragged(plan->kind);
     bool many = batch->number >= FIRST_BATCHES || plan->number % 32 == 0;
 
     plan->count = random_count(rng, bytes, many);
@@ -350,13 +353,16 @@ void plan_show(const struct plan *plan, const struct batch *batch, char text[PLA
     char hosts[PROCESSES_MAX + 1];
 
     processes_layout_show(&batch->layout, hosts);
-    (void)snprintf(
-        text, PLAN_TEXT_MAX,
-        "case %" PRIu64 ", hosts %s%s%s%s%s: %s, %zu %s, %s, root %u, group %zu, scales %g "
-        "%g%s",
-        plan->number, hosts, batch->flat ? ", flat" : "", carriers[batch->carrier],
-        batch->fixed_order ? ", fixed order" : "", batch->opened ? ", opened groups" : "",
-        kind_text(plan), plan->count, numbers_type(plan->numbers.type),
-        numbers_op(plan->numbers.op), plan->root, plan->group, plan->numbers.prescale,
-        plan->numbers.postscale, plan->numbers.loose ? ", inexact" : "");
+    (void)snprintf(text, PLAN_TEXT_MAX,
+                   "case %" PRIu64
+                   ", hosts %s%s%s%s%s: %s, %zu %s, %s, root %u, group %zu, scales %g "
+                   "%g%s",
+                   plan->number, hosts, batch->flat ? ", flat" : "", carriers[batch->carrier],
+                   batch->fixed_order ? ", fixed order" : "",
+                   batch->apart    ? ", groups opened apart"
+                   : batch->opened ? ", opened groups"
+                                   : "",
+                   kind_text(plan), plan->count, numbers_type(plan->numbers.type),
+                   numbers_op(plan->numbers.op), plan->root, plan->group, plan->numbers.prescale,
+                   plan->numbers.postscale, plan->numbers.loose ? ", inexact" : "");
 }

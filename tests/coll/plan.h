@@ -13,7 +13,7 @@
 #include "tests/coll/numbers.h"
 #include "tests/coll/processes.h"
 
-#define BATCH_CASES   94 /* SLOTS batches of them hold every variant of plan.c */
+#define BATCH_CASES   96 /* SLOTS batches of them hold every variant of plan.c */
 #define BATCH_GROUPS  4  /* beside the group of all members */
 #define PLAN_PIECES   12
 #define PLAN_BEFORE   4 /* operations of a member before it joins, at most */
@@ -26,6 +26,7 @@ struct batch {
     enum coll_carrier carrier;
     bool flat, fixed_order;
     bool opened;                                /* its groups are opened while the round runs */
+    bool apart;                                 /* and by their members alone */
     size_t fusion_bytes;                        /* 0: the default */
     struct coll_ranks groups[BATCH_GROUPS + 1]; /* groups[0] is all members */
     uint32_t ranks[BATCH_GROUPS + 1][PROCESSES_MAX];

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/panic.h"
 #include "collectives/shm/pool.h"
+#include "tests/coll/transfers.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -672,7 +673,9 @@ static int run_join(struct part *part)
         rc = before_join(part, step);
     if (rc)
         return rc;
-    part->call = (struct coll_call){ .kind = COLL_JOIN, .group = part->group, .ret_last = &last };
+    part->call = (struct coll_call){ .kind = COLL_JOIN,
+                                     .group = part->run->groups[part->group],
+                                     .ret_last = &last };
     rc = run(part);
     if (rc)
         return rc;
@@ -702,9 +705,11 @@ static int run_kind(struct part *part)
     case COLL_JOIN: return run_join(part);
     case COLL_ALLGATHER_RAGGED:
     case COLL_ALLTOALL_RAGGED: return run_ragged(part);
+    case COLL_SEND: return transfers_run(part->run, part->ranks, part->size, part->place);
+    case COLL_RECEIVE: /* the other end of a send */
     case COLL_OPEN:
     case COLL_CLOSE:
-    case COLL_END: break; /* no program calls it */
+    case COLL_END: break; /* no plan has these four */
     }
     return 1;
 }
@@ -732,7 +737,7 @@ static int run_in(struct plan_run *run, size_t group)
     }
     part.call = (struct coll_call){
         .kind = plan->kind,
-        .group = group,
+        .group = run->groups[group],
         .type = plan->numbers.type,
         .op = plan->numbers.op,
         .prescale = plan->numbers.prescale,
@@ -758,5 +763,6 @@ int plan_run(struct plan_run *run)
 bool plan_is_equal_on_all(const struct plan *plan)
 {
     return !coll_kind_is_rooted(plan->kind) && plan->kind != COLL_REDUCESCATTER &&
-           plan->kind != COLL_ALLTOALL && plan->kind != COLL_ALLTOALL_RAGGED;
+           plan->kind != COLL_ALLTOALL && plan->kind != COLL_ALLTOALL_RAGGED &&
+           plan->kind != COLL_SEND;
 }

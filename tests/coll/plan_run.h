@@ -23,6 +23,8 @@ struct plan_run {
     const struct plan *plan;
     struct plan_run_shared *shared;
     uint32_t rank;
+    struct coll_channel *channels[PROCESSES_MAX][2]; /* from and to each rank; NULL: not opened */
+    size_t groups[BATCH_GROUPS + 1]; /* the number of each group in the round, on this member */
     bool judges; /* true: this member checks every number, however many there are */
 
     /* checksums of the results, by group; 0: no result */

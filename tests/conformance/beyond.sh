@@ -169,7 +169,7 @@ exits_0_early() {
   driver_says 'all 3 train'
   stop
   comes_to 'A:0,1 B:0,1; A:0 B:0,1' "$(rounds)"
-  comes_to 'A:1#2: exit code 0 before its training had finished' \
+  comes_to "A:1#2: exit code 0 before the worker's training had finished" \
     "$(grep -oE '127.0.0.1:1#2: exit code 0.*' "$err" | head -n 1 | letters)"
 }
 shows '6.6(7)' exits_0_early
@@ -232,7 +232,7 @@ added_while_below_min() {
   list $A:2 $B:2
   listed -np 4 --min-np 4 --
   list $A:2
-  driver_says '2 members that should go stay for now'
+  driver_says '2 members that are to leave stay for now'
   list $A:2 $C:2
   driver_says 'all 4 train' 2
   nothing_is_blamed

@@ -42,7 +42,7 @@ hosts_from 1 "$H1:1" "$H2:1" "$H3:1" "$H4:1"
 hosts_from 2 "$H1:1" "$H2:1"
 options -np 2 --min-np 2 --max-np 2
 expects "2 $H1 0 1" 'again 2'
-never_says "($H3|$H4): an agent says hello"
+never_says "($H3|$H4): an agent of this host says hello"
 play
 
 # ---- hosts are exchanged -------------------------------------------------------------------------------
@@ -88,7 +88,8 @@ scenario 6.4 fault_tolerance_all_hosts_lost
 hosts_from 0 "$H1:1" "$H2:1"
 hosts_from 1
 gates_after 0
-options -np 2 --min-np 2 "${ends_when_short[@]}"
+# After the job's end a process of the driver waits for agents that were lost, for --driver-grace.
+options -np 2 --min-np 2 --driver-grace 1s "${ends_when_short[@]}"
 while_it_runs lose_all_hosts
 expects "2 $H1 0 1"
 ends 3
@@ -99,7 +100,7 @@ hosts_from 0 "$H1:1" "$H2:1"
 hosts_from 1
 options -np 2 --min-np 2 "${ends_when_short[@]}"
 expects "2 $H1 0 1" 'again 2'
-says '2 members that should go stay for now, because fewer than --min-np 2 would be left'
+says '2 members that are to leave stay for now, because fewer than --min-np 2 would be left'
 ours "who is no longer listed leaves when there is a replacement; there is none, so they train to the end"
 play
 

@@ -266,7 +266,7 @@ static int await(struct catalog *catalog, struct catalog_result *result)
  * commit. Says on `acks` which are complete. 0, or the code of the beginning. */
 static int write_checkpoints(uint32_t round, uint32_t count, int acks)
 {
-    const struct catalog_options options = { dir, NULL, KEEP, "job", "id" };
+    const struct catalog_options options = { dir, NULL, KEEP, "job", "id", false };
     struct checkpoint_manifest manifest;
     struct checkpoint_store *store = NULL;
     struct catalog_result result;

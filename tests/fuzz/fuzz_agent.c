@@ -10,6 +10,7 @@
 #include "base/panic.h"
 #include "proto/catalog.h"
 #include "proto/codec.h"
+#include "proto/commit.h"
 #include "tests/lib/agent_script.h"
 #include "tests/lib/fuzz_input.h"
 
@@ -101,10 +102,12 @@ static const char *const words[] = { "true" };
 
 static struct msg take_driver_msg(struct fuzz_input *in)
 {
-    static const enum msg_type types[] = { MSG_LAUNCH, MSG_KILL,    MSG_FORGET, MSG_STOP,
-                                           MSG_BEAT,   MSG_REVOKE,  MSG_DRAIN,  MSG_DONE,
-                                           MSG_BYE,    MSG_PENDING, MSG_REKEY,  MSG_HOLD,
-                                           MSG_SAVE,   MSG_RELEASE };
+    static const enum msg_type types[] = {
+        MSG_LAUNCH,  MSG_KILL,          MSG_FORGET,    MSG_STOP,    MSG_BEAT,    MSG_REVOKE,
+        MSG_DRAIN,   MSG_DONE,          MSG_BYE,       MSG_PENDING, MSG_REKEY,   MSG_HOLD,
+        MSG_SAVE,    MSG_RELEASE,       MSG_REFUSED,   MSG_ROUND,   MSG_PREPARE, MSG_SWITCH_AT,
+        MSG_ABANDON, MSG_HOSTS_UPDATED, MSG_PERSISTED, MSG_STORED
+    };
     struct msg msg = { .type = fuzz_type(in, types, ARRAY_SIZE(types)),
                        .term = 1 + fuzz_byte(in) / 250,
                        .incarnation = 1 + fuzz_byte(in) % INCARNATIONS };
@@ -133,23 +136,43 @@ static struct msg take_driver_msg(struct fuzz_input *in)
         msg.u.save = (struct msg_save){ .number = msg.round, .folder = "/c", .name = "part" };
     if (msg.type == MSG_PENDING)
         msg.u.pending.next = msg.round + 1;
+    if (msg.type == MSG_REFUSED)
+        msg.u.refused = (struct msg_refused){ -(fuzz_byte(in) % 20), "no" };
+    if (msg.type == MSG_SWITCH_AT)
+        msg.u.switch_at = (struct msg_switch_at){ msg.round + 1, fuzz_byte(in) };
+    if (msg.type == MSG_ABANDON)
+        msg.u.abandon = (struct msg_abandon){ msg.round + 1, "" };
+    if (msg.type == MSG_PERSISTED)
+        msg.u.persisted = (struct msg_persisted){ COMMIT_FIRST_OF(msg.round), 0, "" };
+    if (msg.type == MSG_STORED)
+        msg.u.stored = (struct msg_stored){ .number = 1, .text = "" };
     return msg;
 }
 
 static struct msg take_worker_msg(struct fuzz_input *in)
 {
-    static const enum msg_type types[] = { MSG_HELLO_WORKER, MSG_READY, MSG_NEXT_CHECK,
-                                           MSG_RECOVERING,   MSG_LEFT,  MSG_FINISHED,
-                                           MSG_ENTERED,      MSG_BEAT,  MSG_PREPARED,
-                                           MSG_UNUSABLE,     MSG_REMARK };
+    static const enum msg_type types[] = { MSG_HELLO_WORKER, MSG_READY,  MSG_NEXT_CHECK,
+                                           MSG_RECOVERING,   MSG_LEFT,   MSG_FINISHED,
+                                           MSG_ENTERED,      MSG_BEAT,   MSG_PREPARED,
+                                           MSG_UNUSABLE,     MSG_REMARK, MSG_PERSIST,
+                                           MSG_STORE,        MSG_STALLED };
     struct msg msg = { .type = fuzz_type(in, types, ARRAY_SIZE(types)),
                        .incarnation = 1 + fuzz_byte(in) % INCARNATIONS,
                        .round = 1 + fuzz_byte(in) % 4 };
 
     if (msg.type == MSG_UNUSABLE)
         msg.u.unusable.text = "";
+    if (msg.type == MSG_PERSIST)
+        msg.u.persist.commit = COMMIT_FIRST_OF(msg.round);
+    if (msg.type == MSG_STORE)
+        msg.u.store = (struct msg_store){ .number = 1 + fuzz_byte(in),
+                                          .channel = fuzz_byte(in) % LIMIT_STORE_CALLS,
+                                          .key = "k" };
     if (msg.type == MSG_REMARK)
         msg.u.remark.text = "";
+    if (msg.type == MSG_STALLED)
+        msg.u.stalled =
+            (struct msg_stalled){ .waited_us = fuzz_byte(in) * TIME_S, .operation = "allreduce" };
     if (msg.type == MSG_HELLO_WORKER)
         msg.u.hello_worker = (struct msg_hello_worker){ PROTO_MINOR, "1", msg.incarnation };
     if (msg.type == MSG_NEXT_CHECK)

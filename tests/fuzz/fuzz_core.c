@@ -78,6 +78,7 @@ static void take_config(struct fuzz_input *in)
     config->min_np = 1 + counts % 4;
     config->np = config->min_np + (counts >> 2) % 4;
     config->max_np = config->np + (counts >> 4) % 4;
+    config->join = (enum core_join)((counts >> 6) % 3);
     config->reset_limit = bits & 1 ? 3 : CORE_NO_RESET_LIMIT;
     config->gather_us = bits & 2 ? 0 : 3 * TIME_S;
     config->kill_grace_us = bits & 4 ? 0 : LIMIT_DURATION_US;
@@ -88,6 +89,8 @@ static void take_config(struct fuzz_input *in)
     config->discovery_us = TIME_MIN;
     config->blacklist.scope = bits & 32 ? SCOPE_HOST : SCOPE_SLOT;
     config->blacklist.forever = (bits & 64) != 0;
+    config->checkpoint_dir = bits & 128 ? "/c" : NULL;
+    config->checkpoint_us = TIME_S;
     must(tape_core(&tape));
 }
 
@@ -179,6 +182,8 @@ static void fill_body(struct fuzz_input *in, struct msg *msg)
 {
     static struct msg_held held[HELD_MAX];
     static uint64_t missing[1];
+    static struct msg_kept kept[1];
+    static struct msg_pulse pulses[1];
 
     switch (msg->type) {
     case MSG_READY:
@@ -209,11 +214,35 @@ static void fill_body(struct fuzz_input *in, struct msg *msg)
         break;
     case MSG_NOTICE: msg->u.notice = (struct msg_notice){ take_span(in), "x" }; break;
     case MSG_REKEYED: msg->u.rekeyed.epoch = take_number(in, 3); break;
-    case MSG_BEAT: msg->u.beat.sequence = take_number(in, 7); break;
+    case MSG_BEAT:
+        msg->u.beat.sequence = take_number(in, 7);
+        pulses[0] = (struct msg_pulse){ take_number(in, 3), take_number(in, view.commit),
+                                        take_span(in), take_span(in) };
+        msg->u.beat.pulses = (struct msg_pulse_list){ pulses, 1 };
+        break;
     case MSG_STALLED:
         missing[0] = take_number(in, 1);
         msg->u.stalled = (struct msg_stalled){
             .waited_us = take_span(in), .operation = "x", .missing = {missing, 1}
+        };
+        break;
+    case MSG_HOLDING: /* the number of an attempt is the driver's term, and a count */
+        kept[0] = (struct msg_kept){ fuzz_byte(in) % 3, take_number(in, view.commit) };
+        msg->u.holding = (struct msg_holding){
+            .number = UINT64_C(1) << 32 | take_number(in, 1),
+            .code = -(fuzz_byte(in) % 20),
+            .text = "no",
+            .kept = {kept, 1}
+        };
+        break;
+    case MSG_SAVED:
+        msg->u.saved = (struct msg_saved){
+            .number = UINT64_C(1) << 32 | take_number(in, 1),
+            .name = "part",
+            .code = -(fuzz_byte(in) % 20),
+            .text = "no",
+            .bytes = fuzz_byte(in),
+            .sums = {(const uint8_t *)"checksum", 8}
         };
         break;
     default: break;
@@ -234,7 +263,8 @@ static void take_msg(struct fuzz_input *in)
         MSG_READY,         MSG_RECOVERING, MSG_PREPARED, MSG_FINISHED, MSG_NEXT_CHECK,
         MSG_LAUNCH_FAILED, MSG_EXITED,     MSG_NOTICE,   MSG_BEAT,     MSG_STALLED,
         MSG_LAUNCHED,      MSG_ENTERED,    MSG_LEFT,     MSG_OUTPUT,   MSG_BYE,
-        MSG_HELLO_AGENT,   MSG_UNUSABLE,   MSG_REMARK,   MSG_REKEYED
+        MSG_HELLO_AGENT,   MSG_UNUSABLE,   MSG_REMARK,   MSG_REKEYED,  MSG_PERSIST,
+        MSG_STORE,         MSG_HOLDING,    MSG_SAVED
     };
     struct msg msg = { .type = fuzz_type(in, types, ARRAY_SIZE(types)) };
     struct tape_host *host = take_host(in);
@@ -246,6 +276,17 @@ static void take_msg(struct fuzz_input *in)
         msg.u.bye.reason = "";
     if (msg.type == MSG_UNUSABLE)
         msg.u.unusable.text = "no";
+    if (msg.type == MSG_PERSIST)
+        msg.u.persist.commit = COMMIT_FIRST_OF(msg.round) | take_number(in, 2);
+    if (msg.type == MSG_STORE)
+        msg.u.store = (struct msg_store){
+            .number = 1 + fuzz_byte(in),
+            .channel = fuzz_byte(in) % LIMIT_STORE_CALLS,
+            .op = fuzz_byte(in) % STORE_OP_COUNT,
+            .key = fuzz_byte(in) % 2 ? "k" : "l",
+            .value = {(const uint8_t *)"17", 2},
+            .absent = fuzz_byte(in) % 2
+        };
     if (msg.type == MSG_REMARK)
         msg.u.remark.text = "so";
     if (msg.type == MSG_HELLO_AGENT)
@@ -265,6 +306,55 @@ static void close_host(struct tape_host *host)
     step((struct event){ .kind = EVENT_CLOSED, .peer = peer, .text = "reset" });
 }
 
+/* The process of a host joins, or a token is made or revoked. */
+static void take_join(struct fuzz_input *in, const char *host)
+{
+    static const char *const proved[] = { TOKEN_PEER "aaaaaaaa", TOKEN_PEER "bbbbbbbb",
+                                          TOKEN_PEER "cccccccc", "a" };
+    static char text[LIMIT_TOKEN_TEXT_BYTES + 1];
+    uint8_t byte = fuzz_byte(in);
+    struct msg msg = {
+        .type = MSG_JOIN,
+        .u.join = {.version = byte & 1 ? HVD_VERSION_TEXT : "0",
+                   .host = host,
+                   .join = (byte >> 1) & 3,
+                   .slots = (byte >> 3) & 3}
+    };
+    struct tape_host *process;
+    char name[64];
+
+    if (byte & 128) {
+        snprintf(text, sizeof(text), "%s%s", byte & 64 ? "bbbbbbbb" : "aaaaaaaa",
+                 byte & 32 ? ""
+                           : " 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
+        step((struct event){ .kind = EVENT_TOKEN,
+                             .code = byte & 16 ? TOKEN_REVOKED : TOKEN_MADE,
+                             .text = text,
+                             .host = byte & 8 ? host : NULL,
+                             .slot = byte & 3,
+                             .left_us = take_span(in) });
+        return;
+    }
+    snprintf(name, sizeof(name), "%.20s*%d", host, byte >> 6);
+    process = tape_host(&tape, name);
+    if (process->peer)
+        close_host(process);
+    if (tape.over || !can_arrive(&msg))
+        return;
+    tape.proved = proved[(byte >> 5) % ARRAY_SIZE(proved)];
+    buf_clear(&tape.did);
+    must(tape_hello(&tape, process, &msg));
+    tape.proved = NULL;
+    if (!(byte & 32))
+        return;
+    msg = (struct msg){ .type = byte & 64 ? MSG_NOT_STARTED : MSG_BYE };
+    if (msg.type == MSG_BYE)
+        msg.u.bye.reason = "";
+    else
+        msg.u.not_started.text = "no";
+    say(process, &msg);
+}
+
 static void take_operator(struct fuzz_input *in)
 {
     struct event event = { .host = take_host(in)->name, .text = "x" };
@@ -272,6 +362,7 @@ static void take_operator(struct fuzz_input *in)
 
     event.slot = byte & 128 ? EVENT_WHOLE_HOST : (byte >> 3) & 7;
     switch (byte & 7) {
+    case 4: take_join(in, event.host); return;
     case 0: event.kind = EVENT_AGENT_FAILED; break;
     case 1: event.kind = byte & 64 ? EVENT_UNDRAIN : EVENT_CLEAR; break;
     case 2:
@@ -304,7 +395,11 @@ static void jump(struct fuzz_input *in)
 {
     static const int64_t jumps[] = { TIME_S, TIME_MIN, 3 * TIME_MIN, TIME_HOUR };
 
-    tape.now_us += jumps[fuzz_byte(in) % ARRAY_SIZE(jumps)];
+    unsigned byte = fuzz_byte(in);
+
+    if (byte & 64) /* from now on the journal cannot be written, or it can be again */
+        tape.full_us = tape.full_us ? 0 : tape.now_us;
+    tape.now_us += jumps[byte % ARRAY_SIZE(jumps)];
     step((struct event){ .kind = EVENT_TIMER });
 }
 
@@ -405,6 +500,7 @@ static bool all_train(void)
 /* The job must end, or all its members must train, when all processes behave well. */
 static void ends_or_runs(void)
 {
+    tape.full_us = 0; /* the disk behaves well, too */
     for (int i = 0; i < ROUNDS_MAX && !tape.over; i++) {
         everybody_behaves();
         if (!tape.over && all_train())
@@ -437,6 +533,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         case 3: close_host(take_host(&in)); break;
         case 4: take_operator(&in); break;
         case 5:
+            tape.full_us = 0; /* the next driver has written its first record */
             must(tape_kill(&tape, 0, byte & 128));
             step((struct event){ .kind = EVENT_START });
             break;

@@ -171,7 +171,7 @@ static void begin(void)
     list_init(&thread.running);
     list_init(&thread.answered);
     list_init(&thread.servings);
-    list_init(&thread.reached);
+    list_init(&thread.early);
 }
 
 static void ask_for_memory(uint32_t slot, uint64_t incarnation)

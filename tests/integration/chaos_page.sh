@@ -16,7 +16,11 @@ code=0
 "$chaos" --lease 10s --patience 3m --slip state --seed 1 --faults 6 --only worker-kill,rank0-kill --report "$made" >"$made/said" 2>&1 || code=$?
 kept=$(sed -n 's/^kept: //p' "$made/said")
 case $kept in */chaos-*) rm -rf -- "$kept" ;; esac
-[ "$code" = 1 ] || { cat "$made/said" && echo "FAILED: exit code $code of a campaign with a mistake" && exit 1; }
+if [ "$code" != 1 ] || [ ! -e "$made/report.json" ]; then
+  cat "$made/said"
+  echo "FAILED: exit code $code of a campaign with a mistake"
+  exit 1
+fi
 "$chaos" --lease 10s --patience 3m --trace "$trace" --settle --duration 6s --report "$made" >"$made/said" 2>&1 ||
   { cat "$made/said" && echo 'FAILED: no replay' && exit 1; }
 

@@ -14,22 +14,22 @@ fail() {
 "$2" dir 1 2 3
 mkdir dir/commit-9.9
 expect 0 out '1.3                         2        5         1230' checkpoints dir
-expect 0 out 'commit-9.9: is not complete: it has no file COMPLETE' checkpoints dir
+expect 0 out 'commit-9.9: the checkpoint is not complete: the file COMPLETE is missing' checkpoints dir
 expect 0 out 'complete, verified' checkpoints dir verify
 expect 0 out '"folder":"commit-1.2","round":1,"commit":2,"complete":true,"text":"","job":"job \"1\"","ranks":2,"entries":5' \
   checkpoints dir --json
-expect 4 err 'dir: 1 of the checkpoints cannot be used; see the list' checkpoints dir/commit-9.9
+expect 4 err 'dir: 1 of the checkpoints cannot be used; the list above says why' checkpoints dir/commit-9.9
 
 # A bit turns: the list does not read so far, verify does; export takes nothing that is broken.
 printf 'x' | dd of=dir/commit-1.3/replicated-0001-of-0002.t1a1.safetensors bs=1 seek=1100000 conv=notrunc 2>/dev/null
 expect 0 out 'complete' checkpoints dir
 expect 4 out 'replicated-0001-of-0002.t1a1.safetensors: chunk 1 has a wrong checksum' checkpoints dir verify
-expect 4 err 'chunk 1 has a wrong checksum; use another checkpoint' checkpoints dir export copy
+expect 4 err 'chunk 1 has a wrong checksum; choose another checkpoint' checkpoints dir export copy
 [ ! -e copy/commit-1.3/COMPLETE ] || fail "a broken checkpoint was exported"
 expect 0 out 'exported to copy/commit-1.2' checkpoints dir/commit-1.2 export copy
 expect 0 out 'complete, verified' checkpoints copy/commit-1.2/ verify
 
-expect 0 out 'dir/commit-1.1: removed, as newer ones are kept' checkpoints dir prune 2
+expect 0 out 'dir/commit-1.1: removed, because newer checkpoints are kept' checkpoints dir prune 2
 [ -e dir/commit-1.2 ] || fail "prune has removed commit-1.2"
 [ ! -e dir/commit-1.1 ] || fail "prune has left commit-1.1"
 expect 0 out '0 removed, 2 complete checkpoints stay' checkpoints dir prune 2
@@ -40,6 +40,24 @@ expect 2 err 'the job or directory is missing' checkpoints
 expect 2 err 'none of verify, export DEST and prune N' checkpoints dir other
 expect 2 err 'one word is missing' checkpoints dir prune
 expect 2 err 'checkpoints prune: ' checkpoints dir prune 0
+
+# A job removes a checkpoint, COMPLETE first, while the list looks at it: it is left out, and is no failure. A list that
+# cannot be read is a failure of prune.
+"$2" raced/objects 1 2
+cat >raced/store <<END
+#!/bin/sh
+case "\$*" in
+  *list*) [ ! -e raced/broken ] || { echo 'no list today' >&2; exit 1; } ;;
+  *get*commit-1.2/*.json*) rm raced/objects/commit-1.2/* ;;
+esac
+exec $(dirname "$(realpath "$0")")/../shell/store.sh raced/objects "\$@"
+END
+chmod +x raced/store
+expect 0 out '1.1                         2' checkpoints "command://$PWD/raced/store"
+! grep -qF '1.2 ' out || fail "a checkpoint is listed that was removed meanwhile: $(cat out)"
+touch raced/broken
+expect 4 err 'no list today' checkpoints "command://$PWD/raced/store" prune 1
+rm raced/broken
 
 # Of a job: its directory is among the options that it was started with.
 mkdir -p job

@@ -80,7 +80,7 @@ join_driver() {
 }
 
 driver_alone() {
-  local alone='no agent is heard' back='its agent is back' launched='is launched' dead='lease, counted as dead'
+  local alone='no agent is heard' back='the agent of this host is back' launched='is launched' dead='lease, counted as dead'
   local line was were cut for_ms=0
   train 3 50
   line=$(wc -l <"$steps")

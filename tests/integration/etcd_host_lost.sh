@@ -76,7 +76,7 @@ kill -CONT "$gone"
 code=$?
 [ $code = 5 ] || die "the driver that was replaced ends with $code: $(tail -n 3 "$gone_err")"
 [ "$(etcd_job)" = "$known" ] || die "the driver that woke up has written to etcd"
-words=$(tail -n "+$((asleep + 1))" "$gone_err" | grep -cvE "another driver .* has taken over|the connection to its agent is gone" || true)
+words=$(tail -n "+$((asleep + 1))" "$gone_err" | grep -cvE "another driver .* has taken over|the connection to its agent is gone|hung up during the handshake" || true)
 [ "$words" = 0 ] || die "the driver that woke up has said more than its end: $(tail -n "+$((asleep + 1))" "$gone_err")"
 [ "$(workers | sort)" = "$before" ] || die "workers were started anew"
 

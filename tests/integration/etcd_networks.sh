@@ -29,7 +29,7 @@ done
 kill_driver
 rm -rf "$state"
 driver=$standby state=$folder/sb err=$folder/sb.err
-for n in 1 2; do await "$err" "$net.$n.2: (its|an) agent (is back|says hello) with 2 workers"; done
+for n in 1 2; do await "$err" "$net.$n.2: (the|an) agent of this host (is back|says hello) with 2 workers"; done
 [ "$(workers)" = "$before" ] || die "workers were started anew"
 grep -q "listens for agents at $net.3.2:" "$err" || die "the standby does not listen at its own address"
 

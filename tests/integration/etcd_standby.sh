@@ -12,6 +12,23 @@ test_begin "$@"
 times=$3
 lease=2
 
+# shows VERB REGEX WORDS...: exit 0, and a line of what the verb prints matches.
+shows() {
+  local verb=$1 regex=$2
+  shift 2
+  BODY_TEST=$folder timeout "$PATIENCE" "$elastic" "$verb" "$@" >answer 2>&1 || die "$verb: exit code $?: $(cat answer)"
+  grep -qE -- "$regex" answer || die "$verb: no '$regex' in: $(cat answer)"
+}
+
+# refuses CODE TEXT VERB WORDS...
+refuses() {
+  local want=$1 text=$2 code=0
+  shift 2
+  BODY_TEST=$folder timeout "$PATIENCE" "$elastic" "$@" >answer 2>&1 || code=$?
+  [ $code = "$want" ] || die "$*: exit code $code, not $want: $(cat answer)"
+  grep -q -- "$text" answer || die "$*: no '$text' in: $(cat answer)"
+}
+
 end_now() {
   kill -KILL "$1"
   { wait "$1"; } 2>/dev/null
@@ -21,7 +38,7 @@ end_now() {
 one_drives() {
   one_takes_over "$1"
   for host in 127.0.0.2 127.0.0.3; do
-    await "$err" "$host: (its|an) agent (is back|says hello) with 2 workers"
+    await "$err" "$host: (the|an) agent of this host (is back|says hello) with 2 workers"
   done
   [ "$(workers)" = "$before" ] || die "workers were started anew"
 }
@@ -39,9 +56,10 @@ await_round 4
 before=$(workers)
 # its successor in the same folder does not wait for that lease
 kill_driver
+shows status '^driver +none lives; the last one, of term 1, was pid ' --state-dir "$state"
 begin ${lease}s
 for host in 127.0.0.2 127.0.0.3; do
-  await_after "$err" 'is taken over' 1 "$host: (its|an) agent (is back|says hello) with 2 workers"
+  await_after "$err" 'is taken over' 1 "$host: (the|an) agent of this host (is back|says hello) with 2 workers"
 done
 standby
 standby
@@ -92,11 +110,43 @@ code=$?
 [ $code = 2 ] || die "a second driver ends with $code: $(cat "$folder/second.out")"
 grep -q 'the driver of this job lives' "$folder/second.out" || die "a second driver says $(cat "$folder/second.out")"
 
+# a verb on another machine, which has no state directory of the job, does not disturb a driver that lives
+for verb in status stop; do refuses 1 'the driver of this job lives (pid .*); ask on its machine' $verb "$job" --store "$url"; done
+refuses 1 'there is no such job in etcd' status "$job-x" --store "$url"
+
 # the end of the job is the end of its standbys
 ask stop >/dev/null || die "stop: exit code $?"
 await_driver
 [ "$code" = 143 ] || die "the driver's exit code is $code, not 143"
 standbys_end
+refuses 1 "job $job has ended: " status "$job" --store "$url"
+
+# an orphan: its driver and its state directory are gone, and no standby is there
+for known in --store --state-dir; do
+  new_job
+  start --store "$url" --store-lease ${lease}s -np 4 --min-np 2 -H 127.0.0.2:2,127.0.0.3:2 "$trainer" --say "$say"
+  await_round 4
+  before=$(workers)
+  end_now "$driver"
+  if [ $known = --store ]; then
+    rm -rf "$state"
+    words=("$job" --store "$url")
+  else
+    words=(--state-dir "$state")
+  fi
+  shows status "^job +$job: orphaned" "${words[@]}"
+  shows status "^to end +hvd-elastic stop $job --store $url\$" "${words[@]}"
+  shows status '"silent_s":null' --json "${words[@]}"
+  shows hosts '^127\.0\.0\.3 +.* the agent of the host lives on this machine' "${words[@]}"
+  [ "$(workers)" = "$before" ] || die 'a look has ended workers'
+  refuses 1 "$job" drain 127.0.0.2 "${words[@]}"
+  shows stop 'the job had no driver; it was taken over and ended' "${words[@]}"
+  grep -q 'could not be reached' answer && die "a host could not be reached: $(cat answer)"
+  for pid in $before; do await_end "$pid" || die "the worker $pid is left"; done
+  rm -rf "$HOME/.local" # what the driver that has ended the job has left
+  refuses 1 "job $job has ended: stopped by hvd-elastic stop" stop "${words[@]}"
+done
+refuses 4 'etcdctl endpoint health' status "$job" --store etcd://127.0.1.9/tests
 for n in $cluster; do etcd_kill "$n"; done
 nothing_left
 say_line "$times takeovers by a standby, lease ${lease} s; from the event until the successor's term: $(spent_text "${spent[@]}")"
@@ -140,10 +190,29 @@ refused 4 'certificate' --store etcds://127.0.1.8/tests
 refused 2 'etcds://' --store etcd://127.0.1.8/tests --store-ca "$folder/cert.pem"
 etcd_kill 8
 
-# full: a driver cannot claim a job
+# full: no job begins there, and a standby takes a job over as soon as there is room again
+new_job
+url=etcd://root@127.0.1.7/tests
+start -np 1 --store $url --store-password-file "$folder/right" --store-lease 2s -H 127.0.0.2:1 "$trainer" --say "$say"
+await_round 1
+standby_options=(--store-password-file "$folder/right")
+standby
 head -c 300000 /dev/zero | tr '\0' x >"$folder/fill"
 until ! ctl --user root:right put fill <"$folder/fill" >/dev/null 2>&1; do :; done
+end_now "$driver"
+await "$folder/sb$made.err" 'the job cannot be claimed yet, and the claim is tried again: .*etcdctl alarm disarm'
+kept_job=$job
 refused 4 'etcdctl alarm disarm' --store-password-file "$folder/right"
+ctl --user root:right del fill >/dev/null || die "etcdctl del: exit code $?"
+revision=$(ctl --user root:right get fill --write-out json | grep -o '"revision":[0-9]*' | cut -d : -f 2)
+ctl --user root:right compact "$revision" >/dev/null || die "etcdctl compact: exit code $?"
+ctl --user root:right defrag >/dev/null || die "etcdctl defrag: exit code $?"
+ctl --user root:right alarm disarm >/dev/null || die "etcdctl alarm disarm: exit code $?"
+job=$kept_job
+one_takes_over "$(date +%s%3N)"
+await "$err" '127.0.0.2: (the|an) agent of this host (is back|says hello) with 1 workers'
+ask stop >/dev/null || die "stop: exit code $?"
+await_driver
 etcd_kill 7
 nothing_left
 say_line "a wrong password, no password, clear text and a full etcd are refused with their remedies"

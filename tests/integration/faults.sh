@@ -34,7 +34,7 @@ case_of() { # PLACE WRONG
   all_right 150
 }
 
-declare -A said=([die]='killed by signal 9' [hang]='has not moved|have waited for it|not ready|did not' [fail]='-77|has no memory|belongs returned')
+declare -A said=([die]='killed by signal 9' [hang]='has not moved|have waited for the worker|not ready|did not' [fail]='-77|has no memory|belongs"? returned')
 
 # Where there is nothing to return to, nothing can fail.
 all_cases() {

@@ -44,7 +44,7 @@ finish 0
 # what a script may read
 new_job
 start -np 2 -H 127.0.0.1:1,127.0.0.2:1 --env SECRET=x --cpu-operations tcp \
-  --fixed-order --fusion-threshold-mb 0 --commit-to host sh -c \
+  --fixed-order --fusion-threshold-mb 0 --commit-to host --torch-env sh -c \
   'env | grep -E "^(HVD|HOROVOD)_|^SECRET=|^PYTHONUNBUFFERED="; true'
 finish 0
 for name in HVD_AGENT HVD_INCARNATION HVD_HOST=127.0.0.2 HVD_SLOT=0 HVD_RANK=1 HVD_SIZE=2 \
@@ -52,7 +52,7 @@ for name in HVD_AGENT HVD_INCARNATION HVD_HOST=127.0.0.2 HVD_SLOT=0 HVD_RANK=1 H
   HOROVOD_HOSTNAME=127.0.0.2 HOROVOD_RANK=1 HOROVOD_SIZE=2 HOROVOD_LOCAL_RANK=0 \
   HOROVOD_LOCAL_SIZE=1 HOROVOD_CROSS_RANK=1 HOROVOD_CROSS_SIZE=2 HOROVOD_ELASTIC=1 \
   PYTHONUNBUFFERED=1 SECRET=x "HVD_JOB=$job" HVD_CPU_OPERATIONS=tcp HVD_FIXED_ORDER=1 \
-  HVD_COMMIT_TO=host \
+  HVD_COMMIT_TO=host HVD_TORCH_ENV=1 \
   HVD_FUSION_THRESHOLD_MB=0; do
   grep -qF "[1 127.0.0.2:0] $name" "$out" || die "the worker's environment lacks $name"
 done

@@ -7,6 +7,7 @@
 # shellcheck source=tests/shell/ends.sh
 . "$(dirname "$0")/../shell/ends.sh"
 test_begin "$@"
+unset HVD_LOG_LEVEL # of lib.sh: HOROVOD_LOG_LEVEL counts here
 train=("$trainer" --steps 5)
 
 # ---- horovodrun ------------------------------------------------------------------------------------
@@ -19,7 +20,7 @@ printf '#!/bin/sh\necho 127.0.0.1\n' >discover.sh
 chmod +x discover.sh
 ends 0 '' -np 2 --min-np 1 --max-np 4 --slots-per-host 2 --host-discovery-script ./discover.sh \
   --blacklist-cooldown-range 60 300 --start-timeout 60 --elastic-timeout 60 --reset-limit 3 "${train[@]}"
-ends 2 '-np: missing; the hosts of --host-discovery-script are those of the moment' \
+ends 2 '-np: missing; the hosts of --host-discovery-script may change, so they do not say' \
   --host-discovery-script ./discover.sh "${train[@]}"
 ends 2 '--hosts of the command line and --hostfile of the command line: hosts come from one source' -np 2 \
   -H localhost:2 -hostfile hosts "${train[@]}"
@@ -45,7 +46,7 @@ ends 2 '--no-hierarchical-allreduce: not supported here' -np 1 -H localhost:1 --
 HOROVOD_LOG_HIDE_TIME=True ends 2 'HOROVOD_LOG_HIDE_TIME: "True": the flag, 0 or 1, must be' -np 1 true
 for word in --mpi --jsrun --disable-cache '--cycle-time-ms 3.5' '--cache-capacity 2048' --timeline-mark-cycles \
   '--mpi-args=--map-by ppr:6:node' --binding-args=--rankfile --num-nccl-streams=2 --tcp --torus-allreduce \
-  --no-hierarchical-allreduce --mpi-threads-disable --gloo-timeout-seconds=60; do
+  --no-hierarchical-allreduce --mpi-threads-disable --gloo-timeout-seconds=60 --nnodes=1:4 --rdzv-endpoint=a:1; do
   if [[ $word == *=* ]]; then set -- "$word"; else read -r -a given <<<"$word" && set -- "${given[@]}"; fi
   ends 2 'not supported here: ' -np 2 "$@" -H localhost:2 "${train[@]}"
 done
@@ -90,7 +91,7 @@ export HOROVOD_ELASTIC_TIMEOUT=10 HOROVOD_CYCLE_TIME=3.5 HOROVOD_CACHE_CAPACITY=
 printf '#!/bin/sh\necho 127.0.0.1:1\n' >discover.sh
 ends 3 'only 0 of 2 workers for longer than --elastic-timeout; slots that are listed: 1' -np 2 \
   --host-discovery-script ./discover.sh true
-shown 'without effect in hvd-elastic, see docs/from-horovod.md: '
+shown 'variables without effect in hvd-elastic: '
 [ "$(grep -c 'without effect in' last.err)" = 1 ] || die 'the variables are not named in one line'
 ends 0 '--elastic-timeout: 50s of the command line counts, not 10s of HOROVOD_ELASTIC_TIMEOUT' -np 1 \
   -H localhost:1 --elastic-timeout 50 "${train[@]}"
@@ -119,7 +120,7 @@ timeline:
 logging:
   hide_timestamp: true
 END
-ends 0 'without effect in hvd-elastic, see docs/from-horovod.md: config.yaml:4: cycle_time_ms' -np 2 -H localhost:2 \
+ends 0 'keys of --config-file without effect in hvd-elastic: config.yaml:4: cycle_time_ms' -np 2 -H localhost:2 \
   --config-file config.yaml "${train[@]}"
 [ -s yaml.json ] || die 'timeline of config.yaml: there is none'
 echo '  warning_tme_seconds: 3' >>config.yaml

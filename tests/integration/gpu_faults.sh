@@ -31,7 +31,7 @@ suffer() {
     copy* | collective* | device*) await_round 4 ;; # it shows by itself
     revoke:hang | abort:hang) # a process that knows that it is of no more use is replaced
       kill_other
-      await "$err" " job: [^ ]+#$number: (the worker cannot go on|it has not moved|the others have waited)"
+      await "$err" " job: [^ ]+#$number: (the worker cannot go on|the worker has not moved|the other members have waited)"
       await_end "$victim"
       await_round 4 "$number"
       ;;

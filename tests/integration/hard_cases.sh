@@ -65,7 +65,7 @@ told_late() {
   slow_driver
   elastic=$folder/slow/hvd-elastic start --takeover "${options[@]}" --agent-timeout 3s "$trainer" \
     --say "$say"
-  await "$err" '127.0.0.[23]: its agent has not come to this driver yet' 2
+  await "$err" '127.0.0.[23]: the agent of this host has not connected to this driver yet' 2
   : >"$folder/now"
   await "$err" 'round 1: all 3 train' 2
   kill -CONT "$first"
@@ -124,7 +124,7 @@ all_die() {
   [ "${#pids[@]}" -ge 8 ] || die "only ${#pids[@]} processes were there"
   begin --elastic-timeout 30s # the agents have to be there by then, and to say that they have nothing
   finish 1
-  grep -q 'is held by no worker or agent' "$err" || die 'it is not said what is lost'
+  grep -q 'is held by no connected worker or agent' "$err" || die 'it is not said what is lost'
 }
 
 supervisor_dies() {

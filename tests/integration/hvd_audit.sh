@@ -78,7 +78,7 @@ expect 1 out 'no worker used the places 4 to 4; round 2 continues after them' lo
 good && sed -i '/ 0 4 2 /d' logs/*
 expect 1 out 'no worker used the places from 4 on, and the next epoch was begun' logs
 good && sed -i '/ 0 [04] [24] /d' logs/*
-expect 1 out 'the epochs from 0 on before it were not' logs
+expect 1 out 'this epoch was begun, but epoch 0 before it was not' logs
 good && sed -i 's/ 0 0 4 1 / 0 0 5 1 /; s/: 2 3/: 2 3 4/' logs/[12].samples
 expect 1 out 'round 2 uses places from 4 on, which are used up to 4' logs
 good && cp logs/2.samples logs/4.samples
@@ -93,24 +93,24 @@ bad() {
 bad 'rubbish' 'the line has no ":"'
 bad '' 'the line has no ":"'
 bad 'botch a 0 0 4 1 0 2 6: 0' 'the line does not begin with "batch"'
-bad 'batch a 0 0 4 1 0 2: 0' 'the samples of an epoch is missing'
+bad 'batch a 0 0 4 1 0 2: 0' 'the number of samples in an epoch is missing'
 bad 'batch a 0 0 4 1 0 2 6 7: 0' 'there are too many words'
 bad 'batch a 0 0 4 1 2 2 6: 0' 'the rank is not below the size'
 bad 'batch a 0 4 4 1 0 2 6: 0' 'the batch goes past the end'
 bad 'batch a 0 0 4 1 0 2 6: 6' '"6": a sample must be between 0 and 5'
 bad 'batch a 0 0 1 1 0 2 6: 0 1' 'the line has more samples than the batch'
 bad 'batch a 0 0 4 1 0 2 6: 0  1' 'a sample is missing'
-bad 'batch a 0 0 4 1 0 2 7: 0' '"a" has 7 samples here, and 6 elsewhere'
+bad 'batch a 0 0 4 1 0 2 7: 0' 'the sampler "a" has 7 samples in this line, but 6 in an earlier line'
 bad 'batch a 0 -1 4 1 0 2 6: 0' '"-1": the place in the epoch'
 good && head -c 100000 /dev/urandom >>logs/2.samples
 expect 1 err '2.samples: line 2: ' logs
 good && head -c 17000000 /dev/zero >logs/2.samples
-expect 4 err '2.samples: line 1: the line is too long for a sample log, or memory is out; leave this file out' logs
+expect 4 err '2.samples: line 1: the line is too long for a sample log, or no memory is left; leave this file out' logs
 
 mkdir empty
 expect 1 err 'empty: the folder has no file *.samples' empty
 expect 1 err 'nowhere: cannot open' nowhere
-expect 2 err 'no folder' --json
+expect 2 err 'no folder is given' --json
 expect 2 err 'Try ' --what logs
 expect 0 out 'usage: hvd-audit' --help
 good

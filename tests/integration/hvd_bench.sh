@@ -139,7 +139,7 @@ until kill_the_first; do again; done
 finish 0
 plain >table
 [ "$(iterations table)" = $rows ] || die "the rounds have $(iterations table) iterations, not $rows: $(tail -n 20 table)"
-sed -n '/^what each change cost/,$p' table >cost
+sed -n '/^what each change of the workers cost/,$p' table >cost
 grep -qE '^ +[0-9]+ +a worker was lost +4 -> [1-4] +[0-9]+ ' cost || die "the table has no lost worker: $(cat cost)"
 grep -qE '^round [0-9]+: [1-4] workers? on [12] hosts?: a worker was lost; ([0-9]|10) steps? lost, no step for [0-9.]+ ms$' table ||
   die "the loss of a worker is not told at once: $(grep '^round' table)"

@@ -30,7 +30,7 @@ call() {
 } >one.json
 expect 0 out '2 collectives were compared' one.json
 expect 0 out '         1        50us        50us  rank 1, b slot 0 (incarnation 2)' one.json
-expect 0 out 'came to their collectives 60us apart in all, at most 50us, in call 1 of round 1' one.json
+expect 0 out 'time between first and last rank: 60us, at most 50us, in call 1 of round 1' one.json
 expect 0 out '{"compared":2,"partial":0,"spread_us":60,"clock_us":0,"worst":{"us":50,"round":1,"number":1},"workers":[{"worker":"rank 1, b slot 0 (incarnation 2)","last":1,"alone_us":50,"most_us":50},' --json one.json
 
 # files of two hosts; a call that a killed worker has not made; a join, a failed call and a lone rank do not count
@@ -49,8 +49,8 @@ expect 0 out '{"compared":2,"partial":0,"spread_us":60,"clock_us":0,"worst":{"us
   call 3 500 2 9 2 '' join
   call 3 500 2 9 2 '' allreduce HVD_E_LOST
 } >b.json
-expect 1 out '0 collectives were compared; of 2 more the calls of some ranks are missing' a.json
-expect 0 out '1 collectives were compared; of 1 more the calls of some ranks are missing' a.json b.json
+expect 1 out '0 collectives were compared; 2 more could not be compared, because the calls of some ranks are missing' a.json
+expect 0 out '1 collectives were compared; 1 more could not be compared, because the calls of some ranks are missing' a.json b.json
 expect 0 out '         1       300us       300us  rank 2' a.json b.json
 expect 0 out 'the clocks of the machines differ by 290us or more' a.json b.json
 
@@ -62,7 +62,7 @@ expect 0 out 'the clocks of the machines differ by 290us or more' a.json b.json
   call 3 300 9 1 2 ',"group":1,"lowest":2'
   call 4 400 9 1 2 ',"group":1,"lowest":2'
 } >groups.json
-expect 0 out 'came to their collectives 200us apart in all' groups.json
+expect 0 out 'time between first and last rank: 200us' groups.json
 
 # a file that was closed by hand, and one that is being written
 { cat one.json; echo '{}]'; } >closed.json
@@ -76,7 +76,7 @@ expect 1 err 'none.json: cannot open: No such file' none.json
 echo 'my thesis' >thesis
 expect 1 err 'thesis: line 1: the line is no event; the file is no timeline' thesis
 head -c 1000000 /dev/zero >zeros
-expect 1 err 'zeros: line 1: the line is too long for a timeline of hvd-elastic, or memory is out; leave this file out' zeros
+expect 1 err 'zeros: line 1: the line is too long for a timeline of hvd-elastic, or no memory is left; leave this file out' zeros
 job 2000 >other.json
 expect 1 err 'other.json: line 2: this is the timeline of another job' one.json other.json
 expect 1 err 'call 1 of round 1 is in the files twice for the same worker; name each file once' one.json one.json

@@ -15,7 +15,7 @@ begin() {
 adopted() {
   local host
   for host in 127.0.0.1 127.0.0.2; do
-    await_after "$err" 'is taken over' "$1" "$host: (its|an) agent (is back|says hello) with 2 workers"
+    await_after "$err" 'is taken over' "$1" "$host: (the|an) agent of this host (is back|says hello) with 2 workers"
   done
 }
 

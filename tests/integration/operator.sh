@@ -29,6 +29,12 @@ refuses() {
   grep -qE -- "$text" answer || die "$*: no '$text' in: $(cat answer)"
 }
 
+refuses 2 'list: did you mean jobs\?' list
+refuses 2 'drain: --follow is for events, status' drain -f 127.0.0.1
+HVD_TRACEABLE=1 "$elastic" --job nosuch status >answer 2>&1 && die 'options before the verb: no such job, and code 0'
+grep -q 'nosuch' answer || die "options before the verb: $(cat answer)"
+[ "$("$elastic" --json --state-dir "$folder" jobs)" = "$("$elastic" jobs --json --state-dir "$folder")" ] ||
+  die 'options before the verb: another answer than behind it'
 refuses 2 'statsu: did you mean status\?' statsu
 "$elastic" help >answer || die 'help'
 grep -q 'usage: hvd-elastic \[options\]' answer || die "help: $(cat answer)"
@@ -60,6 +66,10 @@ done <answer
 # events -f sees what happens from now on, and ends with the job
 ask events -f >follow 2>&1 &
 follower=$!
+# status -f answers again and again, and ends with the job, too
+ask status -f >repeated 2>&1 &
+repeater=$!
+await repeated ': running' 3
 
 shows '' drain 127.0.0.2:1
 await_round 3
@@ -88,10 +98,38 @@ refuses 2 '' drain 127.0.0.1 --deadline soon
 refuses 2 '' status --no-such-option
 is_alive "$driver" || die 'the driver has ended'
 
+# each event says as data what its text says; the job's file tells the same when the driver is gone
+ask events --json >told || die 'events --json'
+python3 - >wrong 2>&1 <<'PY' || die "events --json: $(cat wrong)"
+import json
+events = [json.loads(line) for line in open("told")]
+def one(kind, **facts):
+    found = [e for e in events if e.get("kind") == kind and all(e.get(k) == v for k, v in facts.items())]
+    assert found, (kind, facts, [e for e in events if e.get("kind") == kind])
+    return found[0]
+for event in events:
+    assert event["severity"] in ("error", "warning", "info", "debug") and event["job"] and "kind" in event, event
+one("round_begun", round=1, cause="first", size=4)
+assert one("round_trains", round=1)["rebuild_us"] >= 0
+one("drain_begun", host="127.0.0.2", slot=1)
+assert "slot" not in one("drain_begun", host="127.0.0.2", left_us=30000000)
+failed = one("worker_failed", host="127.0.0.1", severity="warning")
+assert "SIGKILL" in failed["cause"] and failed["slot"] in (0, 1) and failed["incarnation"] > 0, failed
+one("round_revoked", incarnation=failed["incarnation"], round=failed["round"])
+assert one("failure_counted", host="127.0.0.1", slot=failed["slot"])["left_us"] > 3e9
+recovered = one("round_trains", cause="recovery")
+assert f'round {recovered["round"]}: all {recovered["size"]} train' in recovered["text"], recovered
+assert recovered["pause_us"] > recovered["agree_us"] > 0, recovered
+PY
+
 await_round_before=$round
 shows '' stop
 finish 143
 await_end "$follower" || die 'events -f does not end with the job'
+await_end "$repeater" || die 'status -f does not end with the job'
 grep -q "round $await_round_before" follow || die 'events -f has not seen the last round'
 refuses 1 '' status
+ask events --json >kept 2>kept.err || die "events --json without a driver: $(cat kept.err)"
+head -n "$(wc -l <told)" kept | cmp - told || die 'events --json: events.log tells other events than the driver'
+grep -q '"kind":"job_over".*"outcome":"stopped"' kept || die "no verdict: $(tail -n 5 kept)"
 say_line "status, hosts, events, drain, undrain, blacklist, stop: as they should be"

@@ -29,7 +29,7 @@ shows '^round +1, size 4' status
 shows '^driver +none lives .* of term 1, wrote its last line' status
 shows "^to resume +hvd-elastic --resume $job --state-dir $state\$" status
 shows '^no driver of this job lives' hosts
-shows '^127\.0\.0\.2 +.* its agent lives on this machine' hosts
+shows '^127\.0\.0\.2 +.* the agent of the host lives on this machine' hosts
 shows '^127\.0\.0\.2:1 +4 +3 +member +-' hosts
 for verb in status hosts; do
   ask $verb --json >answer || die "$verb --json: exit code $?"
@@ -68,6 +68,6 @@ kill -STOP "$frozen"
 shows 'the job had no driver; it was taken over and ended' stop --no-wait
 grep -qF 'hosts that could not be reached: 1 (127.0.0.2)' answer || die "stop does not name the host: $(cat answer)"
 [ -z "$(workers HVD_HOST=127.0.0.1)" ] || die 'workers run on a host that was told'
-kill -KILL "$frozen" # no driver is left to tell it; its supervisor ends its workers
+kill -CONT "$frozen" # the process that the driver has left tells it that the job is over
 nothing_left
 say_line "a job without a driver is looked at, resumed and ended"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The installed files are enough to train with: a program is built outside of the tree with nothing but
-# what pkg-config says of hvd, once for the shared and once for the static library, and runs by itself
-# and under the installed hvd-elastic, where a worker is killed.
+# what pkg-config says of hvd, and by CMake with find_package(hvd), once for the shared and once for the static library.
+# It runs by itself, and under the installed hvd-elastic, where a worker is killed. The installed tree has been moved.
 #
 #     outside.sh BUILD-FOLDER C-COMPILER [FLAG...]
 #
@@ -14,7 +14,8 @@ shift 2
 prefix=$folder/prefix
 elastic=$prefix/bin/hvd-elastic
 
-env -u DESTDIR cmake --install "$build" --prefix "$prefix" >install.log || die "$(cat install.log)"
+env -u DESTDIR cmake --install "$build" --prefix "$folder/first" >install.log || die "$(cat install.log)"
+mv first "$prefix"
 PKG_CONFIG_LIBDIR=$(dirname "$(find "$prefix" -name hvd.pc)")
 LD_LIBRARY_PATH=$(PKG_CONFIG_LIBDIR=$PKG_CONFIG_LIBDIR pkg-config --variable=libdir hvd)
 export PKG_CONFIG_LIBDIR LD_LIBRARY_PATH
@@ -27,6 +28,24 @@ compile() {
   "$cc" -std=c11 -Wall -Wextra -Werror "${flags[@]}" "$source" -o "$name" "${use[@]}" ||
     die "$name is not linked by pkg-config $*"
   trainer=$folder/$name
+}
+
+# compile_by_cmake NAME TARGET: a project of its own, which knows the prefix alone.
+compile_by_cmake() {
+  local name=$1
+  mkdir "$name.project"
+  cp "$source" "$name.project/count.c"
+  cat >"$name.project/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.16)
+project($name LANGUAGES C)
+find_package(hvd 0.1 REQUIRED)
+add_executable($name count.c)
+target_link_libraries($name PRIVATE $2)
+END
+  env -u CMAKE_C_COMPILER_LAUNCHER cmake -S "$name.project" -B "$name.build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" \
+    -DCMAKE_C_FLAGS="${flags[*]}" >"$name.log" 2>&1 || die "CMake does not find hvd: $(cat "$name.log")"
+  cmake --build "$name.build" >"$name.log" 2>&1 || die "$name is not built by CMake: $(cat "$name.log")"
+  trainer=$folder/$name.build/$name
 }
 
 # A job of one, without a driver.
@@ -61,8 +80,17 @@ if ! nm -D --undefined-only shared | grep -q hvd_init; then die 'libhvd.so is no
 run_alone
 run_elastically
 
+compile_by_cmake shared_by_cmake hvd::hvd
+nm -D --undefined-only "$trainer" | grep -q hvd_init || die 'CMake has not linked it with libhvd.so'
+LD_LIBRARY_PATH='' run_alone # CMake has put the path into the program
+run_elastically
+compile_by_cmake static_by_cmake hvd::hvd_static
+if nm -D --undefined-only "$trainer" | grep -q hvd_init; then die 'CMake has not linked it with libhvd.a'; fi
+run_alone
+run_elastically
+
 rm "$LD_LIBRARY_PATH"/libhvd.so* # ld takes the other where there is this one
 compile static --cflags --static --libs
 run_alone
 run_elastically
-say_line 'installed; built outside of the tree, shared and static; a worker killed each time'
+say_line 'installed and moved; built outside of the tree by pkg-config and by CMake, shared and static; a worker killed each time'

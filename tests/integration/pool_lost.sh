@@ -109,7 +109,8 @@ say_line "a job of six workers began with step $first"
 [ "$place" != s3 ] || say_line "the server of S3: $(s3_counts)"
 [ "$place" = directory ] || exit 0
 
-# Two jobs and one directory: the second one is refused, with the name of the first.
+# Two jobs and one directory: the second one is refused, with the name of the first, which has steps left to make.
+steps=$((10 * steps))
 new_job
 begin 100ms
 await "$err" 'checkpoint .* is complete'

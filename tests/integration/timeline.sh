@@ -115,7 +115,7 @@ new_job
 start -np 4 --hostfile hosts --timeline-filename t.json -- "$trainer" --steps 20 --say "$say" \
   --own-timeline own.json --timeline-from 5 --timeline-to 10
 finish 0
-grep -q 'sum_trainer: the timeline is written to /.*t.json already; stop it first' "$err" ||
+grep -q 'sum_trainer: the timeline is written to /.*t.json already; call hvd_timeline_stop first' "$err" ||
   die 'a start beside --timeline-filename was not refused'
 [ "$(grep -c '"name":"allreduce"' t.json)" = 40 ] || die 'the program did not stop the timeline at step 10'
 

@@ -4,6 +4,7 @@
  */
 #include "tests/lib/agent_script.h"
 
+#include "proto/catalog.h"
 #include "proto/codec.h"
 
 #include <inttypes.h>
@@ -27,6 +28,8 @@ PRINTF_LIKE(2, 3) static void add(struct script *script, const char *format, ...
     ASSERT(script->length < sizeof(script->lines));
 }
 
+int64_t script_redial_first_us = SCRIPT_REDIAL_S * TIME_S;
+
 int script_init(struct script *script)
 {
     struct agent_config config = {
@@ -40,6 +43,7 @@ int script_init(struct script *script)
         .beat_us = SCRIPT_BEAT_S * TIME_S,
         .lease_us = SCRIPT_LEASE_S * TIME_S,
         .driver_grace_us = SCRIPT_GRACE_S * TIME_S,
+        .redial_first_us = script_redial_first_us,
         .redial_us = SCRIPT_REDIAL_S * TIME_S,
         .kill_grace_us = SCRIPT_KILL_GRACE_S * TIME_S,
         .stall_warning_us = 30 * TIME_S,
@@ -240,7 +244,9 @@ const char *script_stop(struct script *script, const char *text)
 
 struct msg script_welcome(uint64_t term)
 {
-    return (struct msg){ .type = MSG_WELCOME_AGENT, .term = term };
+    return (struct msg){ .type = MSG_WELCOME_AGENT,
+                         .term = term,
+                         .u.welcome_agent = { .minor = PROTO_MINOR } };
 }
 
 struct msg script_launch(uint64_t incarnation, uint32_t slot)

@@ -28,6 +28,9 @@ struct script {
     size_t length;
 };
 
+/* The wait before the first attempt to reach a driver again, for the agents that are made next. */
+extern int64_t script_redial_first_us;
+
 int script_init(struct script *script) MUST_CHECK;
 void script_release(struct script *script);
 

@@ -4,9 +4,13 @@
 #include "tests/lib/checkpoints.h"
 
 #include "base/mem.h"
+#include "base/panic.h"
 #include "state/checkpoint/part.h"
 #include "state/checkpoint/read.h"
+#include "state/sum.h"
+#include "tests/lib/files.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,28 +19,38 @@
 #define MINE_COUNT   3
 #define FILES        (2 + CHECKPOINTS_RANKS)
 
-static const struct msg_entry state[] = {
-    {.name = "weights",
-     .bytes = CHECKPOINTS_WEIGHTS * sizeof(float),
-     .kind = ENTRY_REPLICATED,
-     .type = 1 + HVD_FLOAT32                                                                                           },
-    { .name = "step",                       .bytes = 8,                 .kind = ENTRY_REPLICATED, .type = 1 + HVD_INT64},
-    { .name = "notes",                      .bytes = CHECKPOINTS_NOTES, .kind = ENTRY_REPLICATED},
-    { .name = "sampler",                .bytes = SAMPLER_ROOM,   .kind = ENTRY_REPLICATED,           .custom = true                     },
-    { .name = "mine",
+size_t checkpoints_weights = CHECKPOINTS_WEIGHTS;
+
+/* the entries of the manifest; checkpoints_write_parts sets the bytes of the weights */
+static struct msg_entry state[] = {
+    {.name = "weights",           .kind = ENTRY_REPLICATED, .type = 1 + HVD_FLOAT32},
+    {                 .name = "step",                 .bytes = 8, .kind = ENTRY_REPLICATED,   .type = 1 + HVD_INT64 },
+    {                .name = "notes", .bytes = CHECKPOINTS_NOTES, .kind = ENTRY_REPLICATED                      },
+    { .name = "sampler",   .bytes = SAMPLER_ROOM,             .kind = ENTRY_REPLICATED,                       .custom = true },
+    {   .name = "mine",
      .bytes = MINE_COUNT * sizeof(int32_t),
      .kind = ENTRY_PER_RANK,
-     .type = 1 + HVD_INT32},
+     .type = 1 + HVD_INT32 },
 };
+
+static size_t weights_bytes(void)
+{
+    return checkpoints_weights * sizeof(float);
+}
 
 /* The values of one commit, as one rank has them. */
 struct values {
-    float weights[CHECKPOINTS_WEIGHTS];
     int64_t step;
     char notes[CHECKPOINTS_NOTES];
     char sampler[SAMPLER_ROOM];
     int32_t mine[MINE_COUNT];
+    float weights[]; /* checkpoints_weights numbers */
 };
+
+static size_t values_bytes(void)
+{
+    return sizeof(struct values) + weights_bytes();
+}
 
 static void values_make_mine(struct values *values, uint64_t commit, uint32_t rank)
 {
@@ -47,7 +61,7 @@ static void values_make_mine(struct values *values, uint64_t commit, uint32_t ra
 static void values_make(struct values *values, uint64_t commit)
 {
     memset(values, 0, sizeof(*values));
-    for (size_t i = 0; i < CHECKPOINTS_WEIGHTS; i++)
+    for (size_t i = 0; i < checkpoints_weights; i++)
         values->weights[i] = (float)(i % 1000) + (float)(commit % 97) / 128;
     values->step = (int64_t)commit;
     memset(values->notes, (int)('a' + commit % 26), sizeof(values->notes));
@@ -88,10 +102,10 @@ static int write_files(struct checkpoint_store *storage, struct checkpoint_manif
                        struct hvd_err *err)
 {
     const struct part_source replicated[] = {
-        {"weights",  values->weights, sizeof(values->weights), 1 + HVD_FLOAT32},
-        { "step",    &values->step,   sizeof(values->step),    1 + HVD_INT64  },
-        { "notes",   values->notes,   sizeof(values->notes),   0              },
-        { "sampler", values->sampler, SAMPLER_USED,            0              },
+        {"weights",  values->weights, weights_bytes(),       1 + HVD_FLOAT32},
+        { "step",    &values->step,   sizeof(values->step),  1 + HVD_INT64  },
+        { "notes",   values->notes,   sizeof(values->notes), 0              },
+        { "sampler", values->sampler, SAMPLER_USED,          0              },
     };
     const struct part_source mine = { "mine", values->mine, sizeof(values->mine), 1 + HVD_INT32 };
     char name[64];
@@ -118,9 +132,10 @@ int checkpoints_write_parts(struct checkpoint_store *storage, uint64_t commit, u
 {
     struct checkpoint_manifest manifest;
     struct checkpoint_file *files;
-    struct values *values = mem_alloc(sizeof(*values));
+    struct values *values = mem_zalloc(values_bytes());
     int rc = HVD_E_NOMEM;
 
+    state[0].bytes = weights_bytes();
     checkpoint_manifest_init(&manifest);
     files = arena_alloc_array(&manifest.memory, FILES, sizeof(*files));
     manifest.job = "job \"1\"";
@@ -156,12 +171,34 @@ int checkpoints_write(struct checkpoint_store *storage, uint64_t commit, struct 
     return rc;
 }
 
+void checkpoints_change(const char *folder, const char *old, const char *new_text)
+{
+    static struct file_bytes before;
+    static char after[FILES_MAX_BYTES];
+    char path[600], complete[32];
+    const char *at;
+    int length;
+
+    snprintf(path, sizeof(path), "%s/manifest.json", folder);
+    files_read(path, &before);
+    before.bytes[before.length] = '\0';
+    at = strstr(before.bytes, old);
+    if (!at)
+        PANIC("%s has no %s", path, old);
+    length = snprintf(after, sizeof(after), "%.*s%s%s", (int)(at - before.bytes), before.bytes,
+                      new_text, at + strlen(old));
+    files_write(path, after, (size_t)length);
+    snprintf(path, sizeof(path), "%s/COMPLETE", folder);
+    snprintf(complete, sizeof(complete), "%016" PRIx64 "\n", sum_of(after, (size_t)length));
+    files_write(path, complete, strlen(complete));
+}
+
 /* Reads one entry, and compares it. */
 static int check_entry(struct checkpoint_reader *reader, const char *name, uint32_t rank,
                        const void *expected, uint64_t expected_bytes, void *at, struct hvd_err *err)
 {
     uint64_t bytes = 0;
-    int rc = checkpoint_entry_read(reader, name, rank, at, sizeof(struct values), &bytes, err);
+    int rc = checkpoint_entry_read(reader, name, rank, at, values_bytes(), &bytes, err);
 
     if (!rc && (bytes != expected_bytes || memcmp(at, expected, bytes) != 0))
         rc = err_set(err, HVD_E_MISMATCH, "entry %s has other values", name);
@@ -174,7 +211,7 @@ static int check_values(struct checkpoint_reader *reader, struct values *values,
     int rc;
 
     values_make(values, commit);
-    rc = check_entry(reader, "weights", 0, values->weights, sizeof(values->weights), at, err);
+    rc = check_entry(reader, "weights", 0, values->weights, weights_bytes(), at, err);
     if (!rc)
         rc = check_entry(reader, "step", 0, &values->step, 8, at, err);
     if (!rc)
@@ -191,17 +228,22 @@ static int check_values(struct checkpoint_reader *reader, struct values *values,
 int checkpoints_check(struct checkpoint_store *storage, const struct checkpoint_manifest *manifest,
                       struct hvd_err *err)
 {
-    struct values *values = mem_alloc(2 * sizeof(*values));
+    struct values *values = mem_zalloc(values_bytes());
+    void *at = mem_alloc(values_bytes());
     struct checkpoint_reader *reader;
     int rc;
 
-    if (!values)
+    if (!values || !at) {
+        mem_free(values);
+        mem_free(at);
         return HVD_E_NOMEM;
+    }
     rc = checkpoint_reader_open(storage, manifest, &reader, err);
     if (!rc) {
-        rc = check_values(reader, values, manifest->commit, values + 1, err);
+        rc = check_values(reader, values, manifest->commit, at, err);
         checkpoint_reader_close(reader);
     }
+    mem_free(at);
     mem_free(values);
     return rc;
 }

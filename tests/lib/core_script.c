@@ -201,6 +201,7 @@ static const struct msg_kind *kind_of(const char *verb)
         { "stalled",    MSG_STALLED      },
         { "unusable",   MSG_UNUSABLE     },
         { "remark",     MSG_REMARK       },
+        { "persist",    MSG_PERSIST      },
         { "output",     MSG_OUTPUT       },
         { "beat",       MSG_BEAT         },
         { "bye",        MSG_BYE          },
@@ -260,6 +261,11 @@ static int fill_checkpoint(struct words *words, uint64_t term, struct msg *msg)
     const char *code = script_value(words, "code"), *text = script_value(words, "text");
     uint64_t chunks = script_number(script_value(words, "chunks"), 1);
 
+    if (msg->type == MSG_PERSIST) { /* persist INCARNATION ROUND.INDEX */
+        msg->u.persist.commit = COMMIT_FIRST_OF(strtoull(script_plain(words, 2), NULL, 10));
+        msg->u.persist.commit |= strtoull(strchr(script_plain(words, 2), '.') + 1, NULL, 10);
+        return 0;
+    }
     if (msg->type == MSG_HOLDING) {
         msg->u.holding = (struct msg_holding){ .number = script_attempt(words, term),
                                                .code = (int32_t)strtol(code ? code : "0", NULL, 10),
@@ -283,19 +289,19 @@ static int fill_checkpoint(struct words *words, uint64_t term, struct msg *msg)
 static int fill_body(struct words *words, const struct core_view *view, struct msg *msg)
 {
     const char *second = script_plain(words, 2);
-    const char *code = script_value(words, "code");
+    const char *code = script_value(words, "code"), *text = script_value(words, "text");
 
     msg->round = script_number(script_value(words, "round"),
                                msg->type == MSG_PREPARED ? view->next : view->round);
     switch (msg->type) {
     case MSG_READY: return fill_ready(words, msg);
     case MSG_RECOVERING:
-        msg->u.recovering.text = script_value(words, "text");
+        msg->u.recovering.text = text;
         msg->u.recovering.code = (int32_t)strtol(code ? code : "0", NULL, 10);
         return read_held(words, &msg->u.recovering.held);
     case MSG_LAUNCH_FAILED:
-        msg->u.launch_failed.code = (int32_t)strtol(second, NULL, 10);
-        msg->u.launch_failed.text = "no";
+        msg->u.launch_failed =
+            (struct msg_launch_failed){ .code = (int32_t)strtol(second, NULL, 10), .text = "no" };
         break;
     case MSG_ENTERED:
         msg->u.entered.rebuild_us = span_of(script_value(words, "rebuild"));
@@ -312,7 +318,7 @@ static int fill_body(struct words *words, const struct core_view *view, struct m
         break;
     case MSG_FINISHED:
         msg->u.finished.code = (int32_t)strtol(second, NULL, 10);
-        msg->u.finished.text = "diverged";
+        msg->u.finished.text = text ? text : msg->u.finished.code ? "diverged" : "";
         break;
     case MSG_EXITED: {
         struct msg_held_list held;
@@ -337,9 +343,10 @@ static int fill_body(struct words *words, const struct core_view *view, struct m
         msg->round = 0;
         msg->u.rekeyed.epoch = script_number(second, 0);
         break;
+    case MSG_PERSIST:
     case MSG_HOLDING:
     case MSG_SAVED: return fill_checkpoint(words, view->term, msg);
-    case MSG_REMARK: msg->u.remark.text = script_value(words, "text"); break;
+    case MSG_REMARK: msg->u.remark.text = text; break;
     case MSG_NOTICE:
         msg->round = 0;
         msg->u.notice.left_us = span_of(second);
@@ -415,6 +422,50 @@ static int do_closed(struct words *words)
     host->peer = 0;
     tape->by_peer[peer] = NULL;
     return tape_step(tape, &(struct event){ .kind = EVENT_CLOSED, .peer = peer, .text = "reset" });
+}
+
+/* "join HOST* [slots=N] [number=N] [token=ID] [version=V]": the process of HOST joins, over a
+ * connection of its own, which the script calls HOST*. */
+static int do_join(struct words *words)
+{
+    struct core_tape *tape = words->tape;
+    struct tape_host *host = tape_host(tape, script_plain(words, 1));
+    const char *token = script_value(words, "token"), *version = script_value(words, "version");
+    const char *name = script_value(words, "name");
+    char proved[32], called[64];
+    struct msg msg = { .type = MSG_JOIN };
+    int rc;
+
+    snprintf(proved, sizeof(proved), TOKEN_PEER "%s", token ? token : "aaaaaaaa");
+    snprintf(called, sizeof(called), "%.*s", (int)strcspn(host->name, "*"), host->name);
+    msg.u.join =
+        (struct msg_join){ .minor = PROTO_MINOR,
+                           .version = version ? version : HVD_VERSION_TEXT,
+                           .host = name ? name : called,
+                           .join = script_number(script_value(words, "number"), 3),
+                           .slots = (uint32_t)script_number(script_value(words, "slots"), 1) };
+    tape->proved = script_value(words, "proved") ? script_value(words, "proved") : proved;
+    rc = tape_hello(tape, host, &msg);
+    tape->proved = NULL;
+    return rc;
+}
+
+/* "token ID [uses=N] [host=HOST] [for=TIME]" makes a token, "token ID revoke" revokes it. */
+static int do_token(struct words *words)
+{
+    const char *id = script_plain(words, 1), *left = script_value(words, "for");
+    char text[LIMIT_TOKEN_TEXT_BYTES + 1];
+    bool revoke = !strcmp(script_plain(words, 2), "revoke");
+    struct event event = { .kind = EVENT_TOKEN,
+                           .ask = 1,
+                           .code = revoke ? TOKEN_REVOKED : TOKEN_MADE,
+                           .text = revoke ? id : text,
+                           .host = script_value(words, "host"),
+                           .left_us = left ? span_of(left) : TIME_NEVER,
+                           .slot = (uint32_t)script_number(script_value(words, "uses"), 0) };
+
+    snprintf(text, sizeof(text), "%s %064d", id, 7);
+    return tape_step(words->tape, &event);
 }
 
 /* Gives the core the list of hosts; if the core has not asked for one, time passes first. */
@@ -503,6 +554,7 @@ static int do_config(struct words *words)
         snprintf(words->tape->checkpoint_dir, sizeof(words->tape->checkpoint_dir), "%s", value);
         config->checkpoint_dir = words->tape->checkpoint_dir;
         config->checkpoint_us = span_of(script_value(words, "every"));
+        config->checkpoint_awaited = script_value(words, "awaited");
     }
     value = script_value(words, "from"); /* "from=3.4": a checkpoint of that commit is there */
     if (value) {
@@ -521,6 +573,9 @@ static int do_config(struct words *words)
     value = script_value(words, "cooldown");
     if (value)
         config->blacklist.lower_us = config->blacklist.upper_us = span_of(value);
+    value = script_value(words, "join");
+    if (value)
+        config->join = *value == 'a' ? JOIN_ALONE : JOIN_LISTED;
     value = script_value(words, "scope");
     if (value)
         config->blacklist.scope = SCOPE_HOST;
@@ -549,8 +604,7 @@ static int do_check(struct words *words, bool of_worker)
     return rc;
 }
 
-/* Says that a manifest was written, "written 1.5 try=1", or why not, "written 0 code=-7 text=full".
- * With found=1 it is the newest checkpoint that is left after a damaged one. */
+/* "written 1.5 try=1", or "written 0 code=-7 text=full". found=1: the newest one that is left. */
 static int do_written(struct words *words)
 {
     const char *code = script_value(words, "code"), *text = script_value(words, "text");
@@ -627,6 +681,8 @@ static int do_event(struct words *words)
             return do_config(words);
         if (!strcmp(verb, "silent"))
             tape_host(tape, first)->silent = true;
+        else if (!strcmp(verb, "full") || !strcmp(verb, "room"))
+            tape->full_us = *verb == 'f' ? tape->now_us : 0;
         else if (!strcmp(verb, "show"))
             tape->show = true;
         else if (!strcmp(verb, "keys"))
@@ -683,6 +739,10 @@ int tape_do(struct core_tape *tape, const char *line)
     }
     if (!strcmp(verb, "closed"))
         return do_closed(&words);
+    if (!strcmp(verb, "join"))
+        return do_join(&words);
+    if (!strcmp(verb, "token"))
+        return do_token(&words);
     if (!strcmp(verb, "hosts"))
         return do_hosts(&words);
     if (!strcmp(verb, "drain"))

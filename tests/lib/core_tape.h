@@ -15,6 +15,9 @@
  *     hosts LIST               nohosts TEXT            failed HOST TEXT     crowd (strangers do)
  *     hello HOST [agent=N] [term=N] [job=NAME] [kept=SLOT:1.3,...] [#I:SLOT[=exitN|=sigN|=silent]]
  *                [proved=HOST] [epoch=N]: whose key it has, and which
+ *     join HOST* [slots=N] [number=N] [token=ID] [name=HOST]: its process joins, over the
+ *                              connection HOST*
+ *     token ID [uses=N] [host=HOST] [for=TIME]         token ID revoke
  *     closed HOST              silent HOST             beat HOST     bye HOST    notice HOST TIME
  *     launched W   launchfail W CODE   ready W [held=1.3/SUM,...] [manifest=N]
  * [entries=NAME:BYTES,] prepared W [CODE]        at W CHECK [next=N]     recovering W [held=...]
@@ -24,7 +27,7 @@
  * [kept=SLOT:1.3,...]   saved HOST FILE [chunks=N]   checkpoint [ASK [wait=1]]   written COMMIT
  * drain HOST[:SLOT] TIME   undrain HOST[:SLOT]     clear HOST[:SLOT]     stop WHO wait TIME (agents
  * send heartbeats, discovery answers)     jump TIME (no agent sends one) state NAME    worker W
- * NAME    view: what status would say    held: the blacklist
+ * NAME    view: what status would say    held: the blacklist    full, room: the journal's disk is
  */
 #ifndef TESTS_LIB_CORE_TAPE_H
 #define TESTS_LIB_CORE_TAPE_H
@@ -61,7 +64,7 @@ struct core_tape {
     struct tape_host *by_peer[TAPE_PEERS];
     uint8_t host_of[TAPE_WORKERS]; /* for each worker: index of its host, + 1 */
     char listing[512];
-    int64_t now_us;
+    int64_t now_us, full_us; /* full_us: since when the disk is full, so actions wait; 0: not */
     uint64_t term;
     uint64_t digest;        /* over all actions */
     uint64_t traced, epoch; /* epoch: of the key of a hello's agent; 0: not compared */

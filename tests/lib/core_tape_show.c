@@ -104,6 +104,20 @@ static int show_record(const struct journal_record *record, struct buf *out)
                                COMMIT_PLACE_OF(record->commit));
     case JOURNAL_BASE:
         return buf_printf(out, " %" PRIu64 " round %" PRIu64, record->incarnation, record->round);
+    case JOURNAL_STORE:
+        return buf_printf(out,
+                          " %" PRIu64 " call %" PRIu64 " round %" PRIu64 " code %" PRId32 " %s=%s",
+                          record->incarnation, record->check, record->round, record->code,
+                          record->text, record->addresses.count ? record->addresses.items[0] : "");
+    case JOURNAL_TOKEN:
+        return buf_printf(out, " %.8s code %" PRId32 "%s%s", record->text, record->code,
+                          *record->host ? " " : "", record->host);
+    case JOURNAL_NOTICE:
+        return buf_printf(out, " %s %" PRId32 " of %" PRId32, record->host, record->value,
+                          record->code);
+    case JOURNAL_GOODPUT:
+        return buf_printf(out, " %s %" PRIu64 " of %" PRIu64, goodput_use_name(record->slot),
+                          record->check, record->manifest);
     case JOURNAL_NUMBER:
     case JOURNAL_ENTERED: return buf_printf(out, " %" PRIu64, record->round);
     case JOURNAL_READY:
@@ -213,9 +227,24 @@ static int show_msg(const struct msg *msg, struct buf *out)
     case MSG_ROUND: return show_round(msg, out);
     case MSG_WELCOME_AGENT: return buf_printf(out, " term %" PRIu64, msg->term);
     case MSG_REKEY: return buf_printf(out, " %" PRIu64, msg->u.rekey.epoch);
+    case MSG_START: return buf_printf(out, " %" PRIu64, msg->u.start.epoch);
     case MSG_HOLD: return show_hold(msg, out);
     case MSG_SAVE: return show_save(msg, out);
     case MSG_RELEASE: return buf_printf(out, " try %" PRIu32, (uint32_t)msg->u.release.number);
+    case MSG_PERSISTED:
+        return buf_printf(out, " %" PRIu64 " %" PRIu64 ".%" PRIu32 "%s%s%s%s", msg->incarnation,
+                          COMMIT_ROUND_OF(msg->u.persisted.commit),
+                          COMMIT_PLACE_OF(msg->u.persisted.commit),
+                          msg->u.persisted.code ? " " : "",
+                          msg->u.persisted.code ? err_name(msg->u.persisted.code) : "",
+                          *msg->u.persisted.text ? ": " : "", msg->u.persisted.text);
+    case MSG_STORED:
+        return buf_printf(out, " %" PRIu64 " %" PRIu32 ":%" PRIu64 "%s%s%s%.*s", msg->incarnation,
+                          msg->u.stored.channel, msg->u.stored.number,
+                          msg->u.stored.code ? " " : "",
+                          msg->u.stored.code ? err_name(msg->u.stored.code) : "",
+                          msg->u.stored.value.length ? " =" : "", (int)msg->u.stored.value.length,
+                          (const char *)msg->u.stored.value.at);
     case MSG_BEAT: return buf_printf(out, " %" PRIu64, msg->u.beat.sequence);
     case MSG_REFUSED: return buf_printf(out, ": %s", msg->u.refused.text);
     case MSG_STOP:
@@ -250,8 +279,9 @@ int tape_show(struct core_tape *tape, const struct action *action, struct buf *o
     case ACTION_CLOSE:
         return buf_printf(out, "close %s: %s", tape->by_peer[action->peer]->name, action->text);
     case ACTION_KEY:
-        return buf_printf(out, "key %" PRIu64 " of %s%s", action->epoch, action->host,
+        return buf_printf(out, "key %" PRIu64 " of %s%s", action->number, action->host,
                           action->code ? "" : " ends");
+    case ACTION_TOKEN: return buf_printf(out, "token %.8s", action->text);
     case ACTION_START_AGENT: return buf_printf(out, "start %s", action->host);
     case ACTION_CHECK_OWNER: return buf_append_text(out, "check owner");
     case ACTION_DISCOVER: return buf_append_text(out, "discover");
@@ -300,6 +330,9 @@ int tape_show_view(const struct core_view *view, struct buf *out)
                         COMMIT_ROUND_OF(view->resume_min_commit), view->resets,
                         view->enough ? "" : ", short", *view->waiting_for ? "; waits for " : "",
                         view->waiting_for);
+    if (!rc && view->notices.ended)
+        rc = buf_printf(out, ", notices %" PRIu32 " of %" PRIu32, view->notices.honoured,
+                        view->notices.ended);
     for (size_t i = 0; !rc && i < view->host_count; i++)
         rc = show_view_host(&view->hosts[i], out);
     return rc;

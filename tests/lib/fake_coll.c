@@ -4,6 +4,8 @@
  */
 #include "tests/lib/fake_coll.h"
 
+#include "collectives/channel.h"
+#include "collectives/circle.h"
 #include "collectives/revoke.h"
 
 #include "base/mem.h"
@@ -15,9 +17,15 @@
 
 #define PATIENCE_US (100 * INT64_C(1000000))
 
+/* A channel of a fake round is known by its coll alone. */
+struct coll_channel {
+    struct coll *coll;
+};
+
 struct coll {
     uint64_t round;
     bool failed;
+    struct coll_channel channel;
     struct coll *next; /* in the list of living objects */
 };
 
@@ -112,6 +120,20 @@ int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err)
     return 0;
 }
 
+int coll_open_group(struct coll *coll, const struct coll_ranks *ranks, uint64_t tag,
+                    struct hvd_err *err)
+{
+    bool failed;
+
+    (void)ranks;
+    pthread_mutex_lock(&mutex);
+    seen.opened_tag = tag;
+    seen.opened++;
+    failed = coll->failed;
+    pthread_mutex_unlock(&mutex);
+    return failed ? err_set(err, HVD_E_REVOKED, "the round is over") : 0;
+}
+
 void coll_await_device(struct coll *coll, int64_t timeout_us)
 {
     (void)coll;
@@ -194,6 +216,8 @@ static int run(struct coll *coll, const struct coll_call *call, struct hvd_err *
         seen.ran[seen.ran_count++] = number;
     }
     seen.group = call->group;
+    if (call->kind == COLL_CLOSE)
+        seen.closed = call->opening->group;
     seen.root = call->root;
     return 0;
 }
@@ -206,6 +230,40 @@ int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *er
     rc = run(coll, call, err);
     pthread_mutex_unlock(&mutex);
     return rc;
+}
+
+int coll_open_channel(struct coll *coll, uint32_t peer, bool sends,
+                      struct coll_channel **ret_channel, struct hvd_err *err)
+{
+    (void)peer;
+    (void)sends;
+    (void)err;
+    pthread_mutex_lock(&mutex);
+    coll->channel.coll = coll;
+    seen.channels++;
+    pthread_mutex_unlock(&mutex);
+    *ret_channel = &coll->channel;
+    return 0;
+}
+
+/* A transfer is held, fails and is seen as an operation is; `inside` does not count it. */
+int coll_transfer(struct coll_channel *channel, const struct coll_call *call, struct hvd_err *err)
+{
+    size_t kept;
+    int rc;
+
+    pthread_mutex_lock(&mutex);
+    kept = inside;
+    rc = run(channel->coll, call, err);
+    inside = kept;
+    pthread_mutex_unlock(&mutex);
+    return rc;
+}
+
+void coll_transfer_look(struct coll *coll, struct coll_wait *ret_wait)
+{
+    memset(ret_wait, 0, sizeof(*ret_wait));
+    ret_wait->round = coll->round;
 }
 
 void coll_revoke(struct coll *coll, struct hvd_err *ret_told, const char *why)
@@ -261,6 +319,8 @@ const char *coll_kind_name(uint32_t kind)
         [COLL_REDUCE] = "reduce",
         [COLL_GATHER] = "gather",
         [COLL_SCATTER] = "scatter",
+        [COLL_SEND] = "send",
+        [COLL_RECEIVE] = "receive",
     };
 
     return kind < ARRAY_SIZE(names) && names[kind] ? names[kind] : "?";

@@ -16,7 +16,10 @@ struct fake_coll_seen {
     size_t ran_count;
     size_t group; /* of the last operation */
     uint32_t root;
-    size_t group_count; /* of the last roster */
+    size_t group_count;  /* of the last roster */
+    uint64_t opened_tag; /* of the last group that was opened by its members alone */
+    unsigned opened, channels;
+    size_t closed; /* number of the last group that was closed by all ranks */
     unsigned made, freed;
     char refused[ERR_TEXT_MAX];
 };

@@ -28,6 +28,16 @@ static void *heap_alloc(void *arg, size_t bytes)
     return block;
 }
 
+static void *heap_zalloc(void *arg, size_t bytes)
+{
+    void *block;
+
+    (void)arg;
+    block = fault_now(FAULT_ALLOC) ? NULL : calloc(1, bytes);
+    blocks += block != NULL;
+    return block;
+}
+
 static void *heap_resize(void *arg, void *block, size_t bytes)
 {
     if (!block)
@@ -44,7 +54,7 @@ static void heap_free(void *arg, void *block)
 
 void heap_use(void)
 {
-    static const struct mem_ops ops = { heap_alloc, heap_resize, heap_free, NULL };
+    static const struct mem_ops ops = { heap_alloc, heap_resize, heap_free, NULL, heap_zalloc };
 
     mem_set_ops(&ops);
 }

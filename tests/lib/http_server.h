@@ -15,7 +15,7 @@ struct http_server {
     char address[64]; /* "127.64.48.57:40001" */
     char request[65536]; /* the last request, head and body */
     size_t length;
-    unsigned requests;
+    _Atomic unsigned requests; /* read while the thread runs */
     int fd;
     int stop_fd;
     pthread_t thread;

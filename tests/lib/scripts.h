@@ -11,10 +11,11 @@
 
 struct event_base;
 
-/* Writes a shell script into the folder; the body begins after the #! line. Returns its path, which
- * is valid until the fourth call after this one. */
-const char *scripts_write(const char *folder, const char *name, const char *body);
+/* scripts_path: returns the path of the file `name` in the folder. scripts_write: writes a shell
+ * script to that path; `body` begins after the #! line and a `cd` to the folder. Returns the path.
+ * A returned path is valid until the fourth later call of either function. */
 const char *scripts_path(const char *folder, const char *name);
+const char *scripts_write(const char *folder, const char *name, const char *body);
 
 /* Writes a file with any text and mode; an old file is replaced in one step. */
 void scripts_put(const char *path, const char *text, mode_t mode);

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/time.h"
+#include "proto/catalog.h"
 #include "proto/codec.h"
 #include "proto/commit.h"
 
@@ -18,7 +19,8 @@
 
 int tape_init(struct tape *tape)
 {
-    static const struct msg_welcome_worker welcome = { .beat_us = TIME_S,
+    static const struct msg_welcome_worker welcome = { .minor = PROTO_MINOR,
+                                                       .beat_us = TIME_S,
                                                        .stall_warning_us = 10 * TIME_S };
 
     *tape = (struct tape){ .term = 1 };
@@ -100,6 +102,17 @@ int tape_show(const struct session_action *action, struct buf *out)
         ASSERT(action->msg->type == MSG_PREPARE && action->msg->round == action->round);
         return buf_printf(out, "prepare %" PRIu64, action->round);
     case DO_ABANDON: return buf_printf(out, "abandon %" PRIu64, action->round);
+    case DO_PERSISTED:
+        return buf_printf(out, "persisted %" PRIu64 ".%" PRIu32 "%s%s%s%s",
+                          COMMIT_ROUND_OF(action->commit), COMMIT_PLACE_OF(action->commit),
+                          action->code ? " " : "", action->code ? err_name(action->code) : "",
+                          action->text[0] ? ": " : "", action->text);
+    case DO_STORED:
+        return buf_printf(out, "stored %" PRIu32 ":%" PRIu64 "%s%s%s%s",
+                          action->msg->u.stored.channel, action->msg->u.stored.number,
+                          action->msg->u.stored.code ? " " : "",
+                          action->msg->u.stored.code ? err_name(action->msg->u.stored.code) : "",
+                          action->msg->u.stored.text[0] ? ": " : "", action->msg->u.stored.text);
     case DO_CANCEL: return buf_printf(out, "cancel %" PRIu64, action->round);
     case DO_COMMIT:
         return buf_printf(out, "commit %" PRIu64 ":%u", COMMIT_ROUND_OF(action->commit),
@@ -158,7 +171,7 @@ static int code_at(const struct words *words, unsigned i)
 {
     if (i >= words->count)
         return 0;
-    for (int code = HVD_E_INTERNAL; code <= HVD_DONE; code++) {
+    for (int code = HVD_E_EXCEPTION; code <= HVD_DONE; code++) {
         if (!strcmp(words->text[i], short_name(code)))
             return code;
     }
@@ -254,17 +267,19 @@ static const struct verb {
     const char *word;
     enum msg_type type;
 } verbs[] = {
-    {"round",    MSG_ROUND        },
-    { "prepare", MSG_PREPARE      },
-    { "pending", MSG_PENDING      },
-    { "switch",  MSG_SWITCH_AT    },
-    { "abandon", MSG_ABANDON      },
-    { "revoke",  MSG_REVOKE       },
-    { "hosts",   MSG_HOSTS_UPDATED},
-    { "drain",   MSG_DRAIN        },
-    { "done",    MSG_DONE         },
-    { "beat",    MSG_BEAT         },
-    { "bye",     MSG_BYE          },
+    {"round",      MSG_ROUND        },
+    { "prepare",   MSG_PREPARE      },
+    { "pending",   MSG_PENDING      },
+    { "switch",    MSG_SWITCH_AT    },
+    { "abandon",   MSG_ABANDON      },
+    { "revoke",    MSG_REVOKE       },
+    { "hosts",     MSG_HOSTS_UPDATED},
+    { "drain",     MSG_DRAIN        },
+    { "done",      MSG_DONE         },
+    { "persisted", MSG_PERSISTED    },
+    { "stored",    MSG_STORED       },
+    { "beat",      MSG_BEAT         },
+    { "bye",       MSG_BYE          },
 };
 
 /* Fills in the body of a message from the words of a script line. */
@@ -285,6 +300,19 @@ static int fill(struct tape *tape, const struct words *words, struct msg *msg)
     case MSG_DRAIN: msg->u.drain.reason = "a reason"; return 0;
     case MSG_BEAT:
         msg->u.beat.sequence = msg->round;
+        msg->round = 0;
+        return 0;
+    case MSG_PERSISTED: /* persisted ROUND INDEX [CODE]: the round is that of the commit */
+        msg->u.persisted = (struct msg_persisted){
+            .commit = COMMIT_FIRST_OF(msg->round) | second,
+            .code = words->count > 3 ? code_at(words, 3) : 0,
+            .text = words->count > 3 ? "a reason" : "",
+        };
+        msg->round = 0;
+        return 0;
+    case MSG_STORED: /* stored CHANNEL NUMBER; of no round */
+        msg->u.stored =
+            (struct msg_stored){ .channel = (uint32_t)msg->round, .number = second, .text = "" };
         msg->round = 0;
         return 0;
     case MSG_BYE: msg->u.bye.reason = "a reason"; return 0;
@@ -317,6 +345,7 @@ static int do_loop(struct tape *tape, const struct words *words)
 {
     static const struct msg_entered entered = { .commit = 1 };
     static const struct msg_stalled stalled = { .waited_us = TIME_S, .operation = "allreduce" };
+    struct msg store = { .type = MSG_STORE };
     struct session_event event = { .code = code_at(words, 1) };
 
     if (is(words, "synced"))
@@ -335,6 +364,10 @@ static int do_loop(struct tape *tape, const struct words *words)
         event.kind = SESSION_UNUSABLE;
     else if (is(words, "remark"))
         event.kind = SESSION_REMARK;
+    else if (is(words, "persist"))
+        event.kind = SESSION_PERSIST;
+    else if (is(words, "store")) /* store ROUND CHANNEL NUMBER */
+        event.kind = SESSION_STORE;
     else if (is(words, "timer"))
         event.kind = SESSION_TIMER;
     else if (is(words, "closed"))
@@ -344,6 +377,14 @@ static int do_loop(struct tape *tape, const struct words *words)
     event.entered = &entered;
     event.stalled = &stalled;
     event.check = number(words, 1);
+    event.commit = COMMIT_FIRST_OF(number(words, 1)) | number(words, 2);
+    if (event.kind == SESSION_STORE) {
+        store.round = number(words, 1);
+        store.u.store = (struct msg_store){ .channel = (uint32_t)number(words, 2),
+                                            .number = number(words, 3),
+                                            .key = "k" };
+        event.msg = &store;
+    }
     if (event.kind == SESSION_PREPARED) {
         event.round = number(words, 1);
         event.code = code_at(words, 2);
@@ -384,13 +425,13 @@ static int do_span(struct tape *tape, struct span line)
                   : tape_step(tape,
                               &(struct session_event){ .kind = SESSION_RUN, .ready = &ready });
     }
-    if (is(&words, "settled")) {
+    if (is(&words, "restored")) {
         struct msg_held_list held;
         int rc = held_at(tape, &words, 1, &held);
 
         return rc ? rc
                   : tape_step(tape,
-                              &(struct session_event){ .kind = SESSION_SETTLED, .held = &held });
+                              &(struct session_event){ .kind = SESSION_RESTORED, .held = &held });
     }
     if (is(&words, "at") || is(&words, "term") || is(&words, "for")) {
         buf_clear(&tape->did);

@@ -10,7 +10,7 @@
  *
  * The session is incarnation 7. Codes are written without HVD_; no code means HVD_OK.
  *     run [C,...]            the commits held        synced [CODE]      stepped     check N
- *     returned [CODE]        settled [C,...]         prepared R [CODE]  stuck
+ *     returned [CODE]        restored [C,...]        prepared R [CODE]  stuck
  *     timer      closed      at SECONDS (the time)   state NAME (and asserts it)
  *     term T, for I          the term and incarnation of the messages after it
  *     round R M,... [CAUSE]  prepare R M,...         pending R N [CHECK] switch R N CHECK

@@ -26,6 +26,8 @@ export HVD_TRACEABLE=1
 # Tests kill and measure the driver that they have started: it has no parent process of its own.
 # tests/integration/front.sh is about that process.
 export HVD_RESTART=false
+# Tests wait for what single workers and agents do, which is in the log at the level debug.
+export HVD_LOG_LEVEL=info,job:debug HVD_LOG_TIME=utc
 
 say_line() { printf '%s\n' "$*"; }
 

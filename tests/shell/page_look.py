@@ -43,33 +43,38 @@ CONTRAST = """(() => {
 })()"""
 
 
+def look(page, where, png=None):
+    """Judges the open page in each mode, once its text is there. The pictures are png-MODE.png."""
+    for mode, (width, scheme) in MODES.items():
+        page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        page.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
+        page.value(browser.PAINTED)
+        for what, script in (("too wide", TOO_WIDE), ("labels on each other", OVERLAPS)):
+            found = page.value(script)
+            if found:
+                browser.fail(f"{where}, {mode}: {what}: {found[:5]}")
+        if page.value("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
+            browser.fail(f"{where}, {mode}: wider than the screen")
+        contrast = page.value(CONTRAST)
+        if contrast < 4.5:
+            browser.fail(f"{where}, {mode}: a contrast of {contrast:.1f}")
+        size = page.value("[innerWidth, document.documentElement.scrollHeight]")
+        if png:
+            page.take_picture(f"{png}-{mode}.png", captureBeyondViewport=True,
+                              clip={"x": 0, "y": 0, "width": size[0], "height": min(size[1], 4000), "scale": 1})
+        print(f"{where}, {mode}: {size[1]} lines high, contrast {contrast:.1f}")
+
+
 def main():
     folder, *wanted = sys.argv[1:]
     with browser.Page(1500, 1000) as page:
         for item in wanted:
             path, word = item.split(":", 1)
-            for mode, (width, scheme) in MODES.items():
-                page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-                page.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1,
-                         mobile=width < 600)
-                page.open("about:blank")
-                page.open("file://" + os.path.realpath(path))
-                page.await_text([word])
-                where = f"{path}, {mode}"
-                for what, script in (("too wide", TOO_WIDE), ("labels on each other", OVERLAPS)):
-                    found = page.value(script)
-                    if found:
-                        browser.fail(f"{where}: {what}: {found[:5]}")
-                if page.value("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
-                    browser.fail(f"{where}: wider than the screen")
-                contrast = page.value(CONTRAST)
-                if contrast < 4.5:
-                    browser.fail(f"{where}: a contrast of {contrast:.1f}")
-                size = page.value("[innerWidth, document.documentElement.scrollHeight]")
-                name = f"{os.path.splitext(os.path.basename(path))[0]}-{mode}.png"
-                page.take_picture(os.path.join(folder, name), captureBeyondViewport=True,
-                                  clip={"x": 0, "y": 0, "width": size[0], "height": min(size[1], 4000), "scale": 1})
-                print(f"{where}: {size[1]} lines high, contrast {contrast:.1f}")
+            page.open("about:blank")
+            page.open("file://" + os.path.realpath(path))
+            page.await_text([word])
+            look(page, path, os.path.join(folder, os.path.splitext(os.path.basename(path))[0]))
 
 
-main()
+if __name__ == "__main__":
+    main()

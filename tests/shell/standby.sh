@@ -2,11 +2,12 @@
 # shellcheck disable=SC2154,SC2034 # what lib.sh and etcd.sh set; what the scripts read
 # Standbys of a job that is in the etcd of etcd.sh. Sourced after lib.sh and etcd.sh:
 #
-#     standby                     starts one more, which waits
+#     standby                     starts one more, with the options in standby_options, which waits
 #     one_takes_over MS           after the driver's end: the standby that drives now is $driver
 url=etcd://$etcd_net.1:2379,$etcd_net.2:2379,$etcd_net.3:2379/tests
 standbys=() # NUMBER:PID of those that wait
 made=0
+standby_options=() # beyond those of all standbys
 spent=() # for each takeover the time until the successor's term, in ms
 
 # The number of the server that leads, by the field of "endpoint status" that says so.
@@ -20,7 +21,7 @@ etcd_leader() {
 standby() {
   made=$((made + 1))
   BODY_TEST=$folder "$elastic" --standby "$job" --store "$url" --state-dir "$folder/sb$made" \
-    >>"$folder/sb$made.out" 2>>"$folder/sb$made.err" </dev/null &
+    "${standby_options[@]}" >>"$folder/sb$made.out" 2>>"$folder/sb$made.err" </dev/null &
   standbys+=("$made:$!")
   await "$folder/sb$made.err" 'waiting until it has no driver'
 }

@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
 """Runs a command on a terminal of its own, as a person does: terminal.py SHOWN KEYS COMMAND...
 
-What the command prints is appended to the file SHOWN. Each line of the FIFO KEYS is a key: "ctrl-c", or
-"close", which closes the terminal. Ends with the exit code of the command, 128 + the signal that ended it."""
+What the command prints is appended to the file SHOWN. Each word of the FIFO KEYS is a key: a letter, "enter", "escape",
+"down", "ctrl-c" or "ctrl-z"; "size=COLUMNSxLINES" gives the terminal a size, and "close" closes it. Ends with the exit
+code of the command, 128 + the signal that ended it."""
 
+import fcntl
 import os
 import pty
 import select
+import struct
 import sys
+import termios
+
+KEYS = {"enter": b"\r", "escape": b"\x1b", "down": b"\x1b[B", "ctrl-c": b"\x03", "ctrl-z": b"\x1a"}
 
 
 def main():
@@ -28,12 +34,15 @@ def main():
             os.write(shown, text)
         if keys in ready:
             for key in os.read(keys, 4096).decode().split():
-                if key == "ctrl-c":
-                    os.write(terminal, b"\x03")
-                elif key == "close":
+                if key == "close":
                     os.close(terminal)
                     terminal = -1
                     break
+                if key.startswith("size="):
+                    columns, lines = map(int, key[5:].split("x"))
+                    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+                else:
+                    os.write(terminal, KEYS.get(key, key.encode()))
     status = os.waitpid(child, 0)[1]
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 

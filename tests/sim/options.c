@@ -29,6 +29,13 @@ static const char *const bug_names[BUG_COUNT] = {
     [BUG_EARLY_MANIFEST] = "early-manifest",
     [BUG_MIXED_COMMITS] = "mixed-commits",
     [BUG_FORGOTTEN_HOLDER] = "forgotten-holder",
+    [BUG_ETCD_UNFENCED] = "etcd-unfenced",
+    [BUG_ETCD_VISIBLE] = "etcd-visible",
+    [BUG_ETCD_LEASE_FROM_ANSWER] = "etcd-lease-from-answer",
+    [BUG_ETCD_UNSURE_FAILED] = "etcd-unsure-failed",
+    [BUG_ETCD_UNSURE_DONE] = "etcd-unsure-done",
+    [BUG_ETCD_EARLY_CLAIM] = "etcd-early-claim",
+    [BUG_ETCD_REPLAY_FORGETS] = "etcd-replay-forgets",
 };
 
 /* Prints the usage to stdout after --help, to stderr after a mistake. */
@@ -44,6 +51,7 @@ static void usage(FILE *to)
         "  --faults N    in each world, up to %d (%d)\n"
         "  --jobs J      processes, up to %d (one for each processor)\n"
         "  --oom         memory is out at random moments, too\n"
+        "  --etcd        the store of each driver is etcd (without it: of one world in five)\n"
         "  --replay      each world twice, and each driver's core twice: they must do the same\n"
         "  --keep-going  says what is violated, and goes on\n"
         "  --verbose     one world: its story; more: which ended with a reason\n"
@@ -99,6 +107,7 @@ static bool read_option(int option, struct sim_options *options)
     case 'b': return read_bug(optarg, &options->bug);
     case 'v': options->verbose = true; return true;
     case 'o': options->oom = true; return true;
+    case 'e': options->etcd = true; return true;
     case 'k': options->keep = true; return true;
     case 'r': options->replay = true; return true;
     default: return false; /* getopt has printed the error */
@@ -128,6 +137,7 @@ int sim_options_read(int argc, char **argv, struct sim_options *ret_options)
         { "verbose",    no_argument,       NULL, 'v'},
         { "replay",     no_argument,       NULL, 'r'},
         { "oom",        no_argument,       NULL, 'o'},
+        { "etcd",       no_argument,       NULL, 'e'},
         { "keep-going", no_argument,       NULL, 'k'},
         { "help",       no_argument,       NULL, 'h'},
         { NULL,         0,                 NULL, 0  },
@@ -159,7 +169,8 @@ wrong:
 
 void sim_options_again(const struct sim_options *options, uint64_t seed, char *line, size_t size)
 {
-    snprintf(line, size, "./dev sim 1 --seed %" PRIu64 " --faults %u%s%s%s%s --verbose", seed,
-             options->faults, options->oom ? " --oom" : "", options->replay ? " --replay" : "",
-             options->bug ? " --bug " : "", options->bug ? bug_names[options->bug] : "");
+    snprintf(line, size, "./dev sim 1 --seed %" PRIu64 " --faults %u%s%s%s%s%s --verbose", seed,
+             options->faults, options->etcd ? " --etcd" : "", options->oom ? " --oom" : "",
+             options->replay ? " --replay" : "", options->bug ? " --bug " : "",
+             options->bug ? bug_names[options->bug] : "");
 }

@@ -17,6 +17,7 @@ struct sim_options {
     bool verbose;
     bool replay;
     bool oom;
+    bool etcd; /* true: the store of all drivers is etcd */
     bool keep; /* true: continue after a violation */
 };
 

@@ -24,7 +24,7 @@
 
 /* only uint64_t fields: the structs are added up as arrays */
 #define STATS_COUNT (sizeof(struct world_stats) / sizeof(uint64_t))
-_Static_assert(sizeof(struct world_stats) == (COMMAND_COUNT + 10) * sizeof(uint64_t),
+_Static_assert(sizeof(struct world_stats) == (COMMAND_COUNT + 11) * sizeof(uint64_t),
                "every member of struct world_stats is a uint64_t that can be added; count it here");
 
 /* The progress of one process that runs worlds, in memory that the parent reads. */
@@ -57,6 +57,8 @@ static struct world *make_world(const struct sim_options *options, uint64_t seed
     struct world *world;
 
     world_shape_random(&shape, seed, options->faults);
+    if (options->etcd || options->bug >= BUG_ETCD_UNFENCED)
+        world_shape_etcd(&shape);
     shape.bug = options->bug;
     shape.shadow = options->replay;
     shape.oom = options->oom;
@@ -225,11 +227,11 @@ static void summary(const struct sim *sim)
                sum.stats.faults[i], i % 3 == 2 ? "\n" : "  ");
     printf("\n%" PRIu64 " worlds (%" PRIu64 " ended with a reason, %" PRIu64
            " with a violation), %" PRIu64 " drivers, %" PRIu64 " launches, %" PRIu64
-           " rounds, %" PRIu64 " recoveries, %" PRIu64 " steps, %" PRIu64 " checkpoints, %" PRIu64
-           " times back to one\n",
+           " rounds, %" PRIu64 " recoveries, %" PRIu64 " steps, %" PRIu64 " checkpoints (%" PRIu64
+           " wanted by a worker), %" PRIu64 " times back to one\n",
            sum.worlds, sum.failed, sum.violations, sum.stats.drivers, sum.stats.launches,
            sum.stats.rounds, sum.stats.recoveries, sum.stats.steps, sum.stats.checkpoints,
-           sum.stats.fallbacks);
+           sum.stats.persists, sum.stats.fallbacks);
     printf("%.1f virtual hours in %.1f s, %.1f worlds per second\n",
            (double)sum.virtual_us / (double)TIME_HOUR, took_s, (double)sum.worlds / took_s);
 }

@@ -28,7 +28,8 @@ static _Thread_local struct {
 
 static atomic_bool ending; /* true: the process is exiting, see below */
 
-/* Like the real driver, the stand-in ends before the functions that exit calls later. */
+/* Like the real CUDA driver, the stand-in is closed while the process exits: calls that exit
+ * handlers and destructors make after this one get CUDA_DEINITIALIZED. */
 __attribute__((destructor)) static void end(void)
 {
     atomic_store(&ending, true);

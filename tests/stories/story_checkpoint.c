@@ -39,6 +39,72 @@ STORY(an_operator_wants_a_checkpoint, "it is taken at once")
     world_expect_told(w, "is complete");
 }
 
+STORY(a_worker_wants_a_checkpoint, "rank 0 asks at each eighth commit, and no worker waits")
+{
+    story_four_workers(w, 200);
+    world_checkpoints(w, TIME_HOUR, 0);
+    world_persists(w, 8, false, false);
+    story_ends(w, "4", 0);
+    world_expect_told(w, "a:0#1 asks for a checkpoint of commit 1.8");
+    world_expect_told(w, "a:0 is told of its checkpoint: complete");
+}
+
+STORY(all_workers_wait_for_a_checkpoint, "all ranks ask at once, and wait: one checkpoint")
+{
+    story_four_workers(w, 200);
+    world_checkpoints(w, TIME_HOUR, 0);
+    world_persists(w, 8, true, true);
+    story_ends(w, "4", 0);
+    world_expect_told(w, "checkpoint 1.8 is complete");
+    world_expect_told(w, "b:1 is told of its checkpoint: complete");
+}
+
+STORY(driver_dies_before_it_answers_a_worker,
+      "the agent repeats the request; the next driver answers it")
+{
+    story_four_workers(w, 400);
+    world_checkpoints(w, TIME_HOUR, 0);
+    world_persists(w, 8, false, true);
+    world_when(w, "asks for a checkpoint of commit 1.8", TIME_MS, kill_driver());
+    story_ends(w, "4", 0);
+    world_expect_told(w, "checkpoint 1.8 is complete");
+    world_expect_told(w, "a:0 is told of its checkpoint: complete");
+}
+
+STORY(members_change_while_a_worker_waits,
+      "it stands still before the agreed check: its commit is written first")
+{
+    story_third_host_comes(w);
+    world_checkpoints(w, TIME_HOUR, 0);
+    world_shape(w)->commit_every = 1;
+    world_persists(w, 98, true, true);
+    story_ends(w, "4 6", 0);
+    world_expect_told(w, "checkpoint 1.98 is complete");
+}
+
+STORY(a_member_dies_while_a_worker_waits,
+      "the request ends with its round; the next one is answered")
+{
+    story_four_workers(w, 400);
+    world_checkpoints(w, TIME_HOUR, 0);
+    world_persists(w, 8, false, true);
+    world_when(w, "asks for a checkpoint of commit 1.8", TIME_MS, kill_worker("b", 0));
+    story_ends(w, "4 3 4", 0);
+    world_expect_told(w, "a:0 is told of its checkpoint: complete");
+}
+
+STORY(a_worker_hears_that_the_disk_fails,
+      "no checkpoint: the reason is told, and the training goes on")
+{
+    story_four_workers(w, 400);
+    world_checkpoints(w, TIME_HOUR, 0);
+    world_persists(w, 8, false, true);
+    world_at(w, 6 * TIME_S, fail_store(10 * TIME_S));
+    story_ends(w, "4", 0);
+    world_expect_told(w, "a:0 is told of its checkpoint: no checkpoint could be made");
+    world_expect_told(w, "a:0 is told of its checkpoint: complete");
+}
+
 STORY(a_member_dies_while_commits_are_held, "the attempt is given up, and begun again")
 {
     story_four_workers(w, 400);

@@ -68,6 +68,20 @@ STORY(old_hosts_first, "discovery prints another order: old hosts keep theirs, n
     world_expect_told(w, "round 3: by rank b:0 c:0 d:0");
 }
 
+/* Discovery lists the hosts in the order a b, while the job still waits for slots. */
+STORY(newest_order_before_the_start,
+      "hosts come in another order than the list has: ranks follow the list")
+{
+    world_host(w, "a", 0);
+    world_host(w, "b", 1);
+    story_job(w, 2, 2, 2, 20);
+    world_at(w, 3 * TIME_S, unlist_host("b"));
+    world_at(w, 3 * TIME_S, list_host("a", 1));
+    world_at(w, 3 * TIME_S, list_host("b", 1));
+    story_ends(w, "2", 0);
+    world_expect_told(w, "round 1: by rank a:0 b:0");
+}
+
 /* ---- which workers wait for which ----------------------------------------------------------- */
 
 STORY(waits_for_np_slots, "nothing, 4, 12, 16 slots: nothing is launched before there are -np")
@@ -123,7 +137,7 @@ STORY(exit_0_alone_is_not_success, "exit 0 in the middle is a failure; the job g
     story_two_of_four(w, 200);
     world_at(w, 6 * TIME_S, exit_worker("a", 0, 0));
     story_ends(w, "4 3 4", 0);
-    world_expect_told(w, "a:0#1: exit code 0 before its training had finished");
+    world_expect_told(w, "a:0#1: exit code 0 before the worker's training had finished");
 }
 
 STORY(host_scope_ends_the_others_on_the_host, "--blacklist-scope host: the neighbours go too")
@@ -223,5 +237,5 @@ STORY(later_discovery_fails, "later discoveries fail: nothing happens")
     for (int i = 0; i < 3; i++)
         world_at(w, 6 * TIME_S, discovery_fails());
     story_ends(w, "4", 0);
-    world_expect_told(w, "the hosts stay as they are: the script ended with code 1");
+    world_expect_told(w, "so the list of hosts does not change: the script ended with code 1");
 }

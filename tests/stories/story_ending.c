@@ -10,7 +10,7 @@ STORY(exits_0_early, "exit 0 is not success: only who says so has finished")
     world_train(w, 400);
     world_at(w, 9 * TIME_S, exit_worker("b", 0, 0));
     story_ends(w, "4 3 4", 0);
-    world_expect_told(w, "exit code 0 before its training had finished");
+    world_expect_told(w, "exit code 0 before the worker's training had finished");
 }
 
 STORY(boots_and_exits_0, "one exits with 0 while booting, and others join: it is tried again")

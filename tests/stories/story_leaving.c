@@ -165,7 +165,7 @@ STORY(unlisted_while_its_agent_starts, "gone while its agent starts, then back: 
     world_shape(w)->ssh = (struct world_span){ 3 * TIME_S, 3 * TIME_S };
     world_when(w, "round 1: all", TIME_S, list_host("c", 2));
     world_when(w, "hosts: +c:2", TIME_S, unlist_host("c"));
-    world_when(w, "c: it has left the job", 2 * TIME_S, list_host("c", 2));
+    world_when(w, "c: this host has left the job", 2 * TIME_S, list_host("c", 2));
     story_ends(w, "4 6", 0);
 }
 

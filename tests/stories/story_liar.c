@@ -13,7 +13,8 @@ static void story_three_hosts(struct world *w)
     story_job(w, 6, 2, 6, 400);
 }
 
-STORY(a_liar_speaks_for_others, "an agent speaks for workers of other hosts: it is not believed")
+STORY(a_liar_speaks_for_others,
+      "an agent speaks for workers of other hosts: these statements are refused")
 {
     story_three_hosts(w);
     for (int i = 0; i < 4; i++)

@@ -130,7 +130,7 @@ STORY_ALONE(the_last_holder_is_only_silent,
     world_at(w, 40 * TIME_S, thaw_agent("b"));
     world_run(w);
     world_expect_exit(w, 0);
-    world_expect_told(w, "last seen with it: b");
+    world_expect_told(w, "hosts that were last seen with this commit: b");
 }
 
 /* The story above, with a driver that dies meanwhile: the next driver waits for the workers that

@@ -12,6 +12,16 @@ STORY(driver_is_killed, "the driver dies: training goes on, another takes over")
     story_ends(w, "4", 0);
 }
 
+STORY(the_time_of_workers_is_counted, "a worker and then the driver die: no second is forgotten")
+{
+    story_four_workers(w, 400);
+    world_shape(w)->tells_goodput = true;
+    world_at(w, 9 * TIME_S, kill_worker("b", 0));
+    world_when(w, "round 2: all", 2 * TIME_S, kill_driver());
+    story_ends(w, "4 3 4", 0);
+    world_expect_told(w, "workers of b have failed 1 times");
+}
+
 STORY(driver_is_killed_before_the_first_round, "it dies while workers boot: nothing restarts")
 {
     story_four_workers(w, 400);
@@ -247,6 +257,29 @@ STORY(disk_fails_for_a_while, "a disk that fails and comes back costs time")
     world_at(w, 9 * TIME_S, fail_disk(15 * TIME_S));
     world_at(w, 9100 * TIME_MS, kill_worker("b", 0));
     story_ends(w, "4 3 4", 0);
+}
+
+/* The records of the first death cannot be written, so the ROUND waits behind them, and the REVOKE
+ * of the second death behind the ROUND. The wait is three times as long as --stall-shutdown. */
+STORY(orders_wait_for_the_disk, "no worker is late for an order that is still in the driver")
+{
+    story_four_workers(w, 400);
+    world_shape(w)->config.stall_us = 5 * TIME_S;
+    world_shape(w)->config.prepare_us = 5 * TIME_S;
+    world_at(w, 9 * TIME_S, fail_disk(15 * TIME_S));
+    world_at(w, 9100 * TIME_MS, kill_worker("b", 0));
+    world_at(w, 10 * TIME_S, kill_worker("b", 1));
+    story_ends(w, "4 3 2 3 4", 0);
+    world_expect_told(w, "the journal is written again");
+}
+
+/* The PREPARE of a change waits. */
+STORY(a_change_waits_for_the_disk, "a change that no member was told of is not given up")
+{
+    story_third_host_comes(w);
+    world_shape(w)->config.prepare_us = 5 * TIME_S;
+    world_when(w, "c:1#6 is ready", 0, fail_disk(15 * TIME_S));
+    story_ends(w, "4 6", 0);
 }
 
 STORY(disk_fails_for_longer, "a driver that cannot write gives up, and another begins")

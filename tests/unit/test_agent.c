@@ -306,6 +306,9 @@ TEST_FLAGS(a_config_that_cannot_be_is_not_taken, TEST_NO_TORTURE)
     bad.redial_us = 0;
     CHECK_PANICS(t, "config->redial_us", create(&bad));
     bad = good;
+    bad.redial_first_us = 0;
+    CHECK_PANICS(t, "config->redial_first_us", create(&bad));
+    bad = good;
     bad.driver_grace_us = -1;
     CHECK_PANICS(t, "config->driver_grace_us", create(&bad));
     bad = good;

@@ -12,7 +12,7 @@
 #define S TIME_S
 
 #define SELF \
-    "minor=2 version=\"0.1.0\" job=\"job\" host=\"host\" agent=77 cores=8 memory_bytes=1024"
+    "minor=4 version=\"0.1.0\" job=\"job\" host=\"host\" agent=77 cores=8 memory_bytes=1024"
 #define HELLO        "driver: HELLO_AGENT " SELF
 #define HELLO_TERM_1 "driver: HELLO_AGENT term=1 " SELF
 
@@ -58,6 +58,33 @@ TEST(the_agent_dials_again_without_an_answer)
     CHECK_HAS(t, trace_line(&s.trace, 0), "dialling -> down: the connection is gone");
 }
 
+/* A driver has died: its successor may be there at once, or after a while. */
+TEST(the_agent_dials_often_after_a_driver_was_there)
+{
+    const int64_t waits[] = { S / 2, S * 3 / 4, S * 9 / 8, S * 27 / 16, 2 * S, 2 * S };
+    const struct msg welcome = script_welcome(2);
+    int rc;
+
+    script_release(&s);
+    script_redial_first_us = S / 2;
+    rc = script_init(&s);
+    script_redial_first_us = SCRIPT_REDIAL_S * S;
+    CHECK_OK(t, rc);
+    CHECK_OK(t, script_serve(&s));
+    for (int again = 0; again < 2; again++) {
+        for (size_t i = 0; i < ARRAY_SIZE(waits); i++) {
+            int64_t lost_us = s.now_us;
+
+            CHECK_TEXT(t, script_down(&s), "");
+            CHECK_TEXT(t, script_timer(&s), "dial\n");
+            CHECK_INT(t, s.now_us - lost_us, ==, waits[i]);
+        }
+        /* the next welcome begins the count anew */
+        CHECK_HAS(t, script_up(&s), "driver: HELLO_AGENT");
+        CHECK_TEXT(t, script_driver(&s, &welcome), "");
+    }
+}
+
 TEST(a_driver_without_a_welcome_is_left)
 {
     CHECK_TEXT(t, script_start(&s), "dial\n");
@@ -86,6 +113,75 @@ TEST(an_idle_agent_sends_heartbeats)
     CHECK_OK(t, script_lose(&s)); /* another driver has its own count */
     CHECK_HAS(t, script_return(&s, 1), "LAUNCHED");
     CHECK_TEXT(t, script_timer(&s), "driver: BEAT term=1 sequence=3\n");
+}
+
+/* Returns the pulses of the heartbeat that a TIMER at this time has sent as its first action. */
+static const struct msg_pulse_list *pulses_at(struct test *t, double seconds, uint64_t commit)
+{
+    static const struct msg_pulse_list none;
+    const struct msg_kept items[] = {
+        {2,                     commit},
+        { 9,                    5     },
+        { LIMIT_SLOTS_PER_HOST, 7     }
+    };
+    const struct msg_kept_list kept = { items, ARRAY_SIZE(items) };
+    const struct agent_event timer = { .kind = AGENT_TIMER, .kept = &kept };
+
+    script_at(&s, seconds);
+    CHECK_HAS(t, script_step(&s, &timer), "driver: BEAT");
+    return s.list.count ? &s.list.items[0].msg->u.beat.pulses : &none;
+}
+
+TEST(a_heartbeat_says_how_the_workers_are)
+{
+    struct msg beat = { .type = MSG_BEAT, .u.beat = { .sequence = 1 } };
+    struct msg of_driver = { .type = MSG_BEAT, .term = 1, .u.beat = { .sequence = 1 } };
+    const struct msg_pulse_list *pulses;
+
+    CHECK_OK(t, script_serve(&s));
+    CHECK_OK(t, script_join(&s, 7, 2, 3));
+    CHECK_OK(t, script_run(&s, 8, 9)); /* has not said hello */
+    pulses = pulses_at(t, 1, 100);
+    CHECK_INT(t, pulses->count, ==, 1);
+    CHECK_INT(t, pulses->items[0].incarnation, ==, 7);
+    CHECK_INT(t, pulses->items[0].commit, ==, 100);
+    CHECK_INT(t, pulses->items[0].commit_us, ==, 0);
+    CHECK_INT(t, pulses->items[0].silent_us, ==, 1 * S);
+    script_at(&s, 1.5);
+    CHECK_TEXT(t, script_worker(&s, 3, &beat), "");
+    pulses = pulses_at(t, 2, 100);
+    CHECK_INT(t, pulses->items[0].commit_us, ==, 1 * S);
+    CHECK_INT(t, pulses->items[0].silent_us, ==, S / 2);
+    pulses = pulses_at(t, 3, 101);
+    CHECK_INT(t, pulses->items[0].commit, ==, 101);
+    CHECK_INT(t, pulses->items[0].commit_us, ==, 0);
+    CHECK_TEXT(t, script_driver(&s, &of_driver), "");
+    CHECK_TEXT(t, script_gone(&s, 3), "");
+    pulses = pulses_at(t, 4, 101);
+    CHECK_INT(t, pulses->count, ==, 0);
+}
+
+/* Output of workers all the time renews the lease, but says nothing of the other workers. */
+TEST(a_heartbeat_comes_beside_other_frames)
+{
+    CHECK_OK(t, script_serve(&s));
+    CHECK_OK(t, script_join(&s, 7, 2, 3));
+    for (int half = 1; half < 4; half++) {
+        script_at(&s, half / 2.0);
+        CHECK_HAS(t, script_output(&s, 7, STREAM_STDOUT, "x", 1), "OUTPUT");
+    }
+    CHECK_INT(t, agent_deadline(s.agent), ==, 2 * S);
+    CHECK_HAS(t, script_timer(&s), "BEAT term=1 sequence=1 pulses=1");
+}
+
+TEST(many_workers_take_several_heartbeats)
+{
+    CHECK_OK(t, script_serve(&s));
+    for (uint32_t i = 0; i <= LIMIT_BEAT_PULSES; i++)
+        CHECK_OK(t, script_join(&s, i + 1, i, i));
+    CHECK_TEXT(t, script_timer(&s),
+               "driver: BEAT term=1 sequence=1 pulses=256\n"
+               "driver: BEAT term=1 sequence=2 pulses=1\n");
 }
 
 TEST(any_frame_renews_the_lease_of_the_driver)
@@ -293,7 +389,7 @@ TEST(an_agent_that_never_met_a_driver_does_not_wait_long)
         CHECK_TEXT(t, script_down(&s), "");
         CHECK_TEXT(t, script_timer(&s), "dial\n");
     }
-    CHECK_HAS(t, script_timer(&s), "exit -17: the driver that started it is not there\n");
+    CHECK_HAS(t, script_timer(&s), "exit -17: the driver that started the agent does not answer\n");
     CHECK_INT(t, s.now_us, ==, 40 * S);
 }
 
@@ -351,6 +447,8 @@ TEST(a_notice_is_reported_with_its_remaining_time)
     CHECK_HAS(t, script_up(&s), "HELLO");
     CHECK_TEXT(t, script_driver(&s, &(struct msg){ .type = MSG_WELCOME_AGENT, .term = 1 }),
                "driver: NOTICE term=1 left=25s source=\"spot market\"\n");
+    CHECK_TEXT(t, script_notice(&s, 25 * S, "a later one"), "");
+    CHECK_TEXT(t, script_notice(&s, TIME_NEVER, "one without a deadline"), "");
     CHECK_TEXT(t, script_notice(&s, 10 * S, NULL), "driver: NOTICE term=1 left=10s\n");
     CHECK_OK(t, script_lose(&s));
     script_at(&s, 20);

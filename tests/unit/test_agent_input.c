@@ -11,6 +11,9 @@
 
 TEST(is_lines_of_options)
 {
+    static char path[] = "PATH=/bin", id[] = "AWS_ACCESS_KEY_ID=me", odd[] = "AWS_X",
+                secret[] = "AWS_SECRET_ACCESS_KEY=a\"b/+=";
+    char *const env[] = { path, id, odd, secret, NULL };
     struct core_config core;
     uint8_t key[32];
     struct agent_input input = { .core = &core,
@@ -21,7 +24,8 @@ TEST(is_lines_of_options)
                                  .driver = "[::1]:80",
                                  .stall_warning_us = TIME_MIN,
                                  .stall_shutdown_us = TIME_NEVER,
-                                 .log_file = "/a \"b\"\\\n" };
+                                 .log_file = "/a \"b\"\\\n",
+                                 .storage_env = env };
     struct buf out;
 
     memset(key, 0xa5, sizeof(key));
@@ -37,7 +41,20 @@ TEST(is_lines_of_options)
     CHECK_HAS(t, buf_text(&out), "a5\nepoch = 3\nmin-np = 2\nmax-np = 3\nbeat = 1s\nlease = 10s\n");
     CHECK_HAS(t, buf_text(&out), "driver-grace = 1m\n"); /* until it is welcomed */
     CHECK_HAS(t, buf_text(&out), "stall-warning = 1m\nstall-shutdown = never\n");
+    CHECK(t, !strstr(buf_text(&out), "preemption"));
     CHECK_HAS(t, buf_text(&out), "log-file = \"/a \\\"b\\\"\\\\\\x0a\"\n");
+    /* Only the variables of S3, and all of them. */
+    CHECK_HAS(t, buf_text(&out),
+              "\nstorage-env = \"AWS_ACCESS_KEY_ID=me\"\nstorage-env = "
+              "\"AWS_SECRET_ACCESS_KEY=a\\\"b/+=\"\nlog-file");
+    CHECK(t, !strstr(buf_text(&out), "PATH"));
+    buf_release(&out);
+    input.storage_env = NULL;
+    input.preemption = "aws,command:a \"b\"";
+    buf_init(&out, 4096);
+    CHECK_OK(t, agent_input_write(&input, &out));
+    CHECK(t, !strstr(buf_text(&out), "AWS_"));
+    CHECK_HAS(t, buf_text(&out), "\npreemption = \"aws,command:a \\\"b\\\"\"\n");
 out:
     buf_release(&out);
 }

@@ -174,7 +174,8 @@ TEST_FLAGS(the_supervisor_leaves_nothing_of_a_killed_agent, TEST_NO_TORTURE)
     CHECK(t, is_over(&scene));
     files_read(log, &bytes);
     CHECK_HAS(t, bytes.bytes,
-              "the agent was killed by signal 9; its supervisor ends the processes of its workers");
+              "the agent was killed by signal 9 (SIGKILL); its supervisor ends the processes of "
+              "its workers");
 }
 
 TEST_FLAGS(an_agent_without_its_supervisor_ends_in_order, TEST_NO_TORTURE)

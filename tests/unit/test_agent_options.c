@@ -61,6 +61,7 @@ TEST(reads_what_the_driver_says)
     CHECK_INT(t, run.options.beat_us, ==, 50 * TIME_MS);
     CHECK_INT(t, run.options.driver_grace_us, ==, TIME_NEVER);
     CHECK_INT(t, run.options.notice_us, ==, 30 * TIME_S);
+    CHECK_TEXT(t, run.options.preemption, "auto");
     CHECK(t, !run.options.log_file);
 }
 
@@ -82,7 +83,7 @@ TEST(the_key_is_moved_and_wiped)
 TEST(a_missing_option_is_named)
 {
     CHECK_CODE(t, read_text(&run, ""), HVD_E_INVAL);
-    CHECK_HAS(t, run.err.text, "job: is missing; hvd-elastic starts each agent");
+    CHECK_HAS(t, run.err.text, "job: is missing; hvd-elastic gives this option to each agent");
     CHECK_CODE(t, read_text(&run, "job = j\n"), HVD_E_INVAL);
     CHECK_HAS(t, run.err.text, "host: is missing");
     CHECK_CODE(t, read_text(&run, "job = j\nhost = h\n"), HVD_E_INVAL);
@@ -104,7 +105,7 @@ TEST(a_bad_text_is_refused_with_the_reason)
         { "key = 00\n",               "key: must be 64 hexadecimal digits"      },
         { "drivers = a:1\n",          "drivers: \"a\": not a numeric address"   },
         { "drivers = 1.2.3.4\n",      "drivers: \"1.2.3.4\": write address:port"},
-        { "min-np = 3\nmax-np = 2\n", "min-np: is more than max-np"             },
+        { "min-np = 3\nmax-np = 2\n", "min-np: 3 is more than max-np"           },
         { "beat = 10s\n",             "beat: is not shorter than lease"         },
         { "lease = 0\n",              "lease"                                   },
         { "max-np = 131073\n",        "max-np"                                  },

@@ -131,8 +131,10 @@ TEST(an_unusable_worker_reports_for_itself)
 
     CHECK_OK(t, script_join(&s, 6, 1, 2));
     CHECK_OK(t, script_join(&s, 7, 2, 3));
-    CHECK_TEXT(t, script_worker(&s, 3, &message), "drop 3: it speaks for another incarnation\n");
-    CHECK_TEXT(t, script_worker(&s, 4, &message), "drop 4: it says something else before hello\n");
+    CHECK_TEXT(t, script_worker(&s, 3, &message),
+               "drop 3: the worker speaks for another incarnation\n");
+    CHECK_TEXT(t, script_worker(&s, 4, &message),
+               "drop 4: the process says something else before hello\n");
     CHECK_HAS(t, script_worker(&s, 2, &message), "kill 6\n");
 }
 
@@ -148,7 +150,8 @@ TEST(an_unusable_worker_is_not_its_successor)
     CHECK_TEXT(t, script_worker(&s, 3, &message),
                "driver: UNUSABLE incarnation=7 text=\"its device is stuck\"\n");
     CHECK_TEXT(t, script_driver(&s, &forget_7), "drop 3: its worker is gone\n");
-    CHECK_TEXT(t, script_worker(&s, 3, &message), "drop 3: it says something else before hello\n");
+    CHECK_TEXT(t, script_worker(&s, 3, &message),
+               "drop 3: the process says something else before hello\n");
 }
 
 TEST(an_end_without_a_driver_is_said_to_the_next)

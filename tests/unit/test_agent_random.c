@@ -331,9 +331,11 @@ static void pass_down(void)
 {
     static const enum msg_type types[] = { MSG_ROUND,     MSG_PREPARE, MSG_PENDING,
                                            MSG_SWITCH_AT, MSG_ABANDON, MSG_REVOKE,
-                                           MSG_DRAIN,     MSG_DONE,    MSG_HOSTS_UPDATED };
+                                           MSG_DRAIN,     MSG_DONE,    MSG_HOSTS_UPDATED,
+                                           MSG_PERSISTED, MSG_STORED };
     struct arena arena;
     struct msg msg;
+    bool to_one;
 
     arena_init(&arena, 1u << 20);
     if (msg_random(types[any(ARRAY_SIZE(types))], &rng, 3, &arena, &msg)) {
@@ -341,8 +343,10 @@ static void pass_down(void)
     } else {
         msg.term = term;
         msg.round = 1 + any(9);
-        msg.incarnation = any(3) ? 0 : any_worker();
-        say(msg);
+        to_one = msg.type == MSG_PERSISTED || msg.type == MSG_STORED;
+        msg.incarnation = any(3) && !to_one ? 0 : any_worker();
+        if (msg.incarnation || !to_one)
+            say(msg);
     }
     arena_release(&arena);
 }
@@ -432,11 +436,11 @@ static void process_event(uint64_t incarnation)
 /* A connected worker sends a random message, sometimes in the name of another worker. */
 static void speak(uint64_t incarnation)
 {
-    static const enum msg_type types[] = { MSG_READY,      MSG_PREPARED, MSG_NEXT_CHECK,
-                                           MSG_RECOVERING, MSG_ENTERED,  MSG_LEFT,
-                                           MSG_FINISHED,   MSG_UNUSABLE, MSG_STALLED,
-                                           MSG_REMARK,     MSG_BEAT,     MSG_BEAT,
-                                           MSG_BEAT,       MSG_ROUND };
+    static const enum msg_type types[] = {
+        MSG_READY,    MSG_PREPARED, MSG_NEXT_CHECK, MSG_RECOVERING, MSG_ENTERED, MSG_LEFT,
+        MSG_FINISHED, MSG_UNUSABLE, MSG_STALLED,    MSG_REMARK,     MSG_BEAT,    MSG_BEAT,
+        MSG_BEAT,     MSG_ROUND,    MSG_PERSIST,    MSG_STORE
+    };
     struct process *process = &processes[incarnation];
     struct arena arena;
     struct msg msg;

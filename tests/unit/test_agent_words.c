@@ -3,6 +3,7 @@
  * them: READY, AT, FINISHED and UNUSABLE survive a change of the driver, and a round ends the words
  * that it answers.
  */
+#include "proto/commit.h"
 #include "tests/lib/agent_script.h"
 #include "tests/lib/fixture.h"
 
@@ -277,6 +278,153 @@ TEST(an_entered_holds_as_long_as_its_round)
     CHECK_TEXT(t, again(), LAUNCHED);
     CHECK_OK(t, say(up(MSG_ENTERED, 2)));
     CHECK_TEXT(t, again(), LAUNCHED "driver: ENTERED incarnation=7 round=2\n");
+}
+
+/* ---- requests for a checkpoint ---- */
+
+#define COMMIT_OF(round, place) (COMMIT_FIRST_OF(round) | (place))
+
+static struct msg persist_of(uint64_t round, uint64_t commit)
+{
+    struct msg msg = up(MSG_PERSIST, round);
+
+    msg.u.persist.commit = commit;
+    return msg;
+}
+
+static struct msg persisted_of(uint64_t commit, int code)
+{
+    struct msg msg = down(MSG_PERSISTED, 0);
+
+    msg.incarnation = 7;
+    msg.u.persisted = (struct msg_persisted){ commit, code, "" };
+    return msg;
+}
+
+/* The driver dies between the request and the answer: its successor hears of the newest request. */
+TEST(a_request_for_a_checkpoint_holds_until_its_answer)
+{
+    CHECK_OK(t, tell(round_of(1, 2)));
+    CHECK_OK(t, say(persist_of(1, COMMIT_OF(1, 6))));
+    CHECK_OK(t, say(persist_of(1, COMMIT_OF(1, 5)))); /* late, or from another thread */
+    CHECK_TEXT(t, again(), LAUNCHED "driver: PERSIST incarnation=7 round=1 commit=4294967302\n");
+    CHECK_OK(t, tell(persisted_of(COMMIT_OF(1, 5), 0)));
+    CHECK_HAS(t, again(), "PERSIST");
+    CHECK_OK(t, tell(persisted_of(COMMIT_OF(1, 6), HVD_E_IO)));
+    CHECK_TEXT(t, again(), LAUNCHED);
+    CHECK_OK(t, say(persist_of(1, COMMIT_OF(1, 6))));
+    CHECK_HAS(t, again(), "PERSIST");
+    CHECK_OK(t, tell(persisted_of(COMMIT_OF(2, 0), 0))); /* of a later round */
+    CHECK_TEXT(t, again(), LAUNCHED);
+}
+
+TEST(a_request_for_a_checkpoint_outlives_a_switch_and_no_revoke)
+{
+    CHECK_OK(t, tell(round_of(1, 2)));
+    CHECK_OK(t, say(persist_of(1, COMMIT_OF(1, 6))));
+    CHECK_OK(t, tell(round_of(2, 2)));
+    CHECK_HAS(t, again(), "PERSIST incarnation=7 round=1");
+    CHECK_OK(t, tell(down(MSG_REVOKE, 2)));
+    CHECK_TEXT(t, again(), LAUNCHED);
+}
+
+TEST(a_request_without_a_driver_is_sent_later)
+{
+    CHECK_OK(t, tell(round_of(1, 2)));
+    CHECK_OK(t, script_lose(&s));
+    CHECK_OK(t, say(persist_of(1, COMMIT_OF(1, 6))));
+    CHECK_TEXT(t, script_return(&s, 1),
+               LAUNCHED "driver: PERSIST incarnation=7 round=1 commit=4294967302\n");
+}
+
+/* A driver of minor 2 would skip PERSIST: the agent answers in its place. */
+TEST(an_older_driver_is_not_asked_for_a_checkpoint)
+{
+    struct msg older = script_welcome(1);
+    struct msg persist = persist_of(1, COMMIT_OF(1, 6));
+
+    older.u.welcome_agent.minor = 2;
+    CHECK_OK(t, tell(round_of(1, 2)));
+    CHECK_OK(t, say(persist));
+    CHECK_OK(t, script_lose(&s));
+    script_timer(&s);
+    CHECK_OK(t, s.list.failed ? HVD_E_NOMEM : 0);
+    script_up(&s);
+    CHECK_OK(t, s.list.failed ? HVD_E_NOMEM : 0);
+    CHECK_HAS(t, script_driver(&s, &older),
+              "worker 3: PERSISTED term=1 incarnation=7 "
+              "commit=4294967302 code=-18");
+    CHECK_HAS(t, script_worker(&s, 3, &persist),
+              "worker 3: PERSISTED term=1 incarnation=7 "
+              "commit=4294967302 code=-18");
+    CHECK_TEXT(t, again(), LAUNCHED);
+}
+
+/* ---- values of the job ---- */
+
+static struct msg store_of(uint64_t round, uint32_t channel, uint64_t number)
+{
+    struct msg msg = up(MSG_STORE, round);
+
+    msg.u.store = (struct msg_store){ .channel = channel, .number = number, .key = "k" };
+    return msg;
+}
+
+static struct msg stored_of(uint32_t channel, uint64_t number)
+{
+    struct msg msg = down(MSG_STORED, 0);
+
+    msg.incarnation = 7;
+    msg.u.stored = (struct msg_stored){ .channel = channel, .number = number, .text = "" };
+    return msg;
+}
+
+TEST(a_call_for_a_value_holds_until_its_answer)
+{
+    CHECK_OK(t, say(store_of(0, 0, 1)));
+    CHECK_OK(t, say(store_of(0, 2, 2)));
+    CHECK_OK(t, say(store_of(0, 2, 3))); /* ends the one before it in its channel */
+    CHECK_TEXT(t, again(),
+               LAUNCHED "driver: STORE incarnation=7 number=1 key=\"k\"\n"
+                        "driver: STORE incarnation=7 number=3 channel=2 key=\"k\"\n");
+    CHECK_OK(t, tell(stored_of(2, 2))); /* late */
+    CHECK_HAS(t, again(), "number=3");
+    CHECK_OK(t, tell(stored_of(2, 3)));
+    CHECK_OK(t, tell(stored_of(0, 1)));
+    CHECK_OK(t, tell(stored_of(0, 1)));
+    CHECK_TEXT(t, again(), LAUNCHED);
+}
+
+TEST(a_call_for_a_value_of_a_round_ends_with_the_round)
+{
+    CHECK_OK(t, tell(round_of(1, 2)));
+    CHECK_OK(t, say(store_of(1, 0, 1)));
+    CHECK_OK(t, say(store_of(0, 1, 2)));
+    CHECK_OK(t, tell(round_of(2, 2)));
+    CHECK_TEXT(t, again(), LAUNCHED "driver: STORE incarnation=7 number=2 channel=1 key=\"k\"\n");
+    CHECK_OK(t, say(store_of(2, 0, 3)));
+    CHECK_HAS(t, again(), "round=2 number=3");
+    CHECK_OK(t, tell(down(MSG_REVOKE, 2)));
+    CHECK_TEXT(t, again(), LAUNCHED "driver: STORE incarnation=7 number=2 channel=1 key=\"k\"\n");
+}
+
+/* A driver of minor 3 would skip STORE: the agent answers in its place. */
+TEST(an_older_driver_is_not_asked_for_a_value)
+{
+    struct msg older = script_welcome(1);
+    struct msg store = store_of(0, 1, 5);
+
+    older.u.welcome_agent.minor = 3;
+    CHECK_OK(t, say(store));
+    CHECK_OK(t, script_lose(&s));
+    script_timer(&s);
+    CHECK_OK(t, s.list.failed ? HVD_E_NOMEM : 0);
+    script_up(&s);
+    CHECK_OK(t, s.list.failed ? HVD_E_NOMEM : 0);
+    CHECK_HAS(t, script_driver(&s, &older),
+              "worker 3: STORED term=1 incarnation=7 number=5 channel=1 code=-18");
+    CHECK_HAS(t, script_worker(&s, 3, &store), "worker 3: STORED term=1 incarnation=7 number=5");
+    CHECK_TEXT(t, again(), LAUNCHED);
 }
 
 TEST(last_words_come_before_the_end)

@@ -8,7 +8,7 @@
 #define S TIME_S
 
 #define WELCOME_7                                                                          \
-    "worker 3: WELCOME_WORKER term=1 incarnation=7 minor=2 version=\"0.1.0\" job=\"job\" " \
+    "worker 3: WELCOME_WORKER term=1 incarnation=7 minor=4 version=\"0.1.0\" job=\"job\" " \
     "host=\"host\" "                                                                       \
     "slot=2 rank=2 size=4 min_np=1 max_np=9 beat=1s stall_warning=30s stall_shutdown=never\n"
 
@@ -115,13 +115,15 @@ TEST(an_impossible_message_ends_the_connection)
 {
     struct msg message = beat();
 
-    CHECK_TEXT(t, script_worker(&s, 3, &message), "drop 3: it says something else before hello\n");
+    CHECK_TEXT(t, script_worker(&s, 3, &message),
+               "drop 3: the process says something else before hello\n");
     CHECK_OK(t, script_join(&s, 7, 2, 3));
     message = script_hello(7, 107);
     CHECK_HAS(t, script_worker(&s, 3, &message), "drop 3: HELLO_WORKER came after the greeting; ");
     CHECK_TEXT(t, script_worker(&s, 3, &message), WELCOME_7);
     message = word(MSG_READY, 8, 0);
-    CHECK_TEXT(t, script_worker(&s, 3, &message), "drop 3: it speaks for another incarnation\n");
+    CHECK_TEXT(t, script_worker(&s, 3, &message),
+               "drop 3: the worker speaks for another incarnation\n");
     message = script_hello(7, 107);
     CHECK_TEXT(t, script_worker(&s, 3, &message), WELCOME_7);
     message = word(MSG_ROUND, 7, 1);
@@ -130,8 +132,9 @@ TEST(an_impossible_message_ends_the_connection)
     message = script_hello(7, 107);
     CHECK_TEXT(t, script_worker(&s, 3, &message), WELCOME_7);
     message = (struct msg){ .type = MSG_BYE, .u.bye = { "done" } };
-    CHECK_TEXT(t, script_worker(&s, 3, &message), "drop 3: it says bye: done\n");
-    CHECK_TEXT(t, script_worker(&s, 3, &message), "drop 3: it says something else before hello\n");
+    CHECK_TEXT(t, script_worker(&s, 3, &message), "drop 3: the worker says bye: done\n");
+    CHECK_TEXT(t, script_worker(&s, 3, &message),
+               "drop 3: the process says something else before hello\n");
 }
 
 TEST(every_word_goes_up_unchanged)
@@ -285,7 +288,7 @@ TEST(an_agent_that_slept_accuses_no_worker)
     CHECK_OK(t, script_run(&s, 8, 3));
     s.now_us = 100 * S;
     CHECK_TEXT(t, script_step(&s, &(struct agent_event){ .kind = AGENT_TIMER }),
-               "driver: BEAT term=1 sequence=1\n");
+               "driver: BEAT term=1 sequence=1 pulses=1\n");
     CHECK_HAS(t, trace_line(&s.trace, 0), "agent: slept for 99000000 us");
     CHECK_TEXT(t, script_worker(&s, 3, &message), "");
     CHECK_OK(t, script_lose(&s));

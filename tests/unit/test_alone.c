@@ -130,7 +130,7 @@ static int use_collectives(struct program *program)
     CHECK_CODE(t, rc = hvd_elastic_run(program->state, train, program), HVD_E_STATE);
     CHECK_HAS(t, hvd_last_error(), "running already");
     CHECK_CODE(t, rc = hvd_state_add(program->state, "late", &program->step, 1), HVD_E_STATE);
-    CHECK_HAS(t, hvd_last_error(), "before it");
+    CHECK_HAS(t, hvd_last_error(), "before hvd_elastic_run");
     hvd_shutdown(); /* does nothing */
     hvd_state_free(program->state);
     rc = 0;
@@ -202,7 +202,7 @@ static int use_every_form(struct program *program)
     CHECK_INT(t, last, ==, 0);
     call.group = none_of_us;
     CHECK_CODE(t, rc = hvd_run(&call), HVD_E_INVAL);
-    CHECK_HAS(t, hvd_last_error(), "rank 0 is not in group 2");
+    CHECK_HAS(t, hvd_last_error(), "rank 0 is not a member of group 2");
     rc = HVD_E_INVAL;
 out:
     if (rc != HVD_E_INVAL) /* a started request may still use the buffers */
@@ -238,7 +238,7 @@ TEST(every_form_works)
     CHECK_CODE(t, hvd_start(&(hvd_call){ .kind = HVD_BARRIER }, &request), HVD_E_STATE);
     CHECK_CODE(t, hvd_join(NULL), HVD_E_STATE);
     CHECK_CODE(t, run(&program, use_every_form), HVD_E_INVAL);
-    CHECK_HAS(t, hvd_last_error(), "not in group 2");
+    CHECK_HAS(t, hvd_last_error(), "not a member of group 2");
 out:
     close_program(&program);
 }
@@ -266,7 +266,7 @@ TEST(every_call_works)
     CHECK_INT(t, hvd_size(), ==, 1);
     CHECK_INT(t, hvd_max_np(), ==, 1);
     CHECK_CODE(t, hvd_barrier(), HVD_E_STATE);
-    CHECK_HAS(t, hvd_last_error(), "call it only in train");
+    CHECK_HAS(t, hvd_last_error(), "call collectives only in train");
     CHECK_CODE(t, hvd_state_commit(program.state), HVD_E_STATE);
     CHECK_HAS(t, hvd_last_error(), "hvd_state_commit");
     CHECK_OK(t, run(&program, use_collectives));
@@ -284,7 +284,7 @@ static int commit_and_restore(struct program *program)
     int rc = HVD_E_INTERNAL;
 
     CHECK_CODE(t, rc = hvd_state_restore(program->state), HVD_E_NOTFOUND);
-    CHECK_HAS(t, hvd_last_error(), "there is no commit to restore yet");
+    CHECK_HAS(t, hvd_last_error(), "there is no commit yet");
     for (int64_t step = 1; step <= 3; step++) {
         set(program, step);
         CHECK_OK(t, rc = hvd_state_commit(program->state));
@@ -375,7 +375,7 @@ static int break_a_collective(struct program *program)
 
     CHECK_CODE(t, rc = hvd_broadcast(&x, 1, HVD_FLOAT64, 3), HVD_E_INVAL);
     CHECK_CODE(t, rc = hvd_barrier(), HVD_E_REVOKED);
-    CHECK_HAS(t, hvd_last_error(), "return from train");
+    CHECK_HAS(t, hvd_last_error(), "return HVD_E_REVOKED from train");
     CHECK_CODE(t, rc = hvd_state_commit(program->state), HVD_E_REVOKED);
     CHECK_HAS(t, hvd_last_error(), "hvd_state_commit: round 1 is dead");
     CHECK_CODE(t, rc = hvd_state_commit_async(program->state), HVD_E_REVOKED);
@@ -503,7 +503,7 @@ TEST(an_error_is_that_of_the_last_call)
     CHECK_INT(t, run(&program, fail_and_go_on), ==, HVD_E_INVAL);
     CHECK_HAS(t, hvd_last_error(), "the request is unknown");
     CHECK_INT(t, run(&program, return_own), ==, -5000);
-    CHECK_HAS(t, hvd_last_error(), "a failure of the program itself");
+    CHECK_HAS(t, hvd_last_error(), "an error of the program itself");
 out:
     close_program(&program);
 }
@@ -563,7 +563,7 @@ static int move_and_restore(struct program *program)
     CHECK_CODE(t, hvd_state_move(state, "steps", &elsewhere), HVD_E_NOTFOUND);
     CHECK_CODE(t, hvd_state_move(state, "step", NULL), HVD_E_INVAL);
     CHECK_CODE(t, hvd_state_move(state, "note", &elsewhere), HVD_E_INVAL);
-    CHECK_HAS(t, hvd_last_error(), "its callbacks know");
+    CHECK_HAS(t, hvd_last_error(), "has callbacks");
     CHECK_CODE(t, hvd_state_move(NULL, "step", &elsewhere), HVD_E_INVAL);
     rc = 0;
 out:
@@ -616,7 +616,7 @@ TEST(the_program_may_have_the_loop)
     }
     CHECK_OK(t, hvd_elastic_begin(program.state));
     CHECK_INT(t, hvd_elastic_next(program.state, -5000), ==, -5000); /* before the first round */
-    CHECK_HAS(t, hvd_last_error(), "before it has trained");
+    CHECK_HAS(t, hvd_last_error(), "has not trained yet");
     CHECK_OK(t, run(&program, return_done));
 out:
     (void)hvd_elastic_next(program.state, -5000); /* ends a run that a failed check has left */
@@ -653,7 +653,7 @@ static void *call_from_elsewhere(void *arg)
     struct test *t = program->t;
 
     CHECK_CODE(t, hvd_state_check(program->state), HVD_E_STATE);
-    CHECK_HAS(t, hvd_last_error(), "hvd_state_check: may be called only by the thread");
+    CHECK_HAS(t, hvd_last_error(), "hvd_state_check: this thread is not the training thread");
     CHECK_CODE(t, hvd_state_commit(program->state), HVD_E_STATE);
     CHECK_OK(t, hvd_barrier()); /* any thread may call a barrier */
     CHECK_INT(t, hvd_rank(), ==, 0);
@@ -748,10 +748,10 @@ TEST(a_registration_says_what_is_wrong)
     CHECK_CODE(t, hvd_state_add(NULL, "more", program.weights, 1), HVD_E_INVAL);
     CHECK_CODE(t, hvd_state_add_scalar(program.state, "more", &program.step, (hvd_dtype)13),
                HVD_E_INVAL);
-    CHECK_HAS(t, hvd_last_error(), "hvd_state_add_scalar: \"more\": there is no type 13");
+    CHECK_HAS(t, hvd_last_error(), "hvd_state_add_scalar: the entry \"more\" gets the type 13");
     CHECK_CODE(t, hvd_state_add_array(program.state, NULL, program.weights, 1, (hvd_dtype)-1),
                HVD_E_INVAL);
-    CHECK_HAS(t, hvd_last_error(), "there is no type -1");
+    CHECK_HAS(t, hvd_last_error(), "gets the type -1");
     CHECK_CODE(t, hvd_state_add_array(program.state, "more", NULL, 1, HVD_INT8), HVD_E_INVAL);
     CHECK_CODE(
         t, hvd_state_add_array(program.state, "more", program.weights, SIZE_MAX / 4, HVD_FLOAT32),

@@ -281,7 +281,7 @@ TEST_FLAGS(a_stream_is_one_of_cuda, TEST_NO_TORTURE)
     CHECK_OK(t, hvd_set_stream(NULL)); /* the NULL stream of the current device */
     gpu_leave(program.device);
     CHECK_CODE(t, hvd_set_stream(NULL), HVD_E_INVAL);
-    CHECK_HAS(t, hvd_last_error(), "the stream is not of a GPU");
+    CHECK_HAS(t, hvd_last_error(), "the stream does not belong to a GPU");
     CHECK_OK(t, gpu_enter(program.device, NULL));
 out:
     close_program(&program);

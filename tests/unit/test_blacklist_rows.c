@@ -394,7 +394,7 @@ TEST_FLAGS(foreign_records_are_checked, TEST_NO_TORTURE)
         { "since_us = -1",                "out of range"                                      },
         { "until_us = 0",                 "a:0 is damaged: the cooldown ends before it begins"},
         { "restarts = 'x'",               "the restarts of a record must be"                  },
-        { "incarnations = '2,1'",         "the incarnations of a record: the numbers do"      },
+        { "incarnations = '2,1'",         "the incarnations of a record: the numbers are not" },
         { "reason = char(27)",            "reason is not clean text"                          },
     };
     char sql[256];

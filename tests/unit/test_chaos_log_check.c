@@ -43,6 +43,9 @@ static const struct history histories[] = {
     /* nothing is known about workers whose last round is missing */
     { { "a:0#1 is launched", "b:0#2 is launched", ROUND_1, "(7 lines are missing here)",
         "round 3 (switch): size 2, from commit 1.0 held by 1", "round 3: by rank b:0 a:0" }, NULL },
+    /* a driver dies whose disk was broken, with the lines of its last round */
+    { { "a:0#1 is launched", "b:0#2 is launched", ROUND_1, "job j: term 2, 2 workers known, round 2",
+        "round 3 (failure): size 2, from commit 2.0 held by 1", "round 3: by rank b:0 a:0" }, NULL },
     /* a driver dies before its last line is written; its numbers are free then */
     { { "round 2 (failure): size 1, from commit 1.9 held by 1", "a:0#7 is launched",
         "job j: term 2, 1 workers known, round 1", "a:0#7 is launched",
@@ -60,9 +63,9 @@ static const struct history histories[] = {
         "--progress-restarts limits that" }, "goes on after 11 failures" },
     { { "the last 4 rounds ended by failures without a newer commit in between, 4 of them in a:0; "
         "--progress-restarts limits that" }, "4 of them in one slot" },
-    { { "the driver (pid 7) died of signal 9 (Killed); a new driver takes the job over (pid 9)",
+    { { "the driver (pid 7) died of signal 9 (SIGKILL); a new driver takes the job over (pid 9)",
         "the driver (pid 9) ended with code 4; a new driver takes the job over (pid 12)" }, NULL },
-    { { "the driver (pid 7) died of signal 11 (Segmentation fault); a new driver takes the job over "
+    { { "the driver (pid 7) died of signal 11 (SIGSEGV); a new driver takes the job over "
         "(pid 9)" }, "by itself the driver (pid 7) died of signal 11" },
     { { "the driver (pid 7) ended with code 2; a new driver takes the job over (pid 9)" },
       "by itself the driver (pid 7) ended with code 2" },

@@ -25,7 +25,7 @@
 #define NOTES_MAX            16
 
 static char dir[256];
-static struct checkpoint_store *store;
+static struct checkpoint_store *store, *second; /* second: of another job */
 static struct catalog *catalog;
 static struct checkpoint_manifest manifest;
 static struct owner owner;
@@ -37,7 +37,8 @@ static size_t note_count;
 
 static void begin(struct test *t)
 {
-    store = NULL;
+    store = second = NULL;
+    checkpoints_weights = 1000;
     catalog = NULL;
     owner.lock = -1;
     note_count = 0;
@@ -55,6 +56,7 @@ static void end(struct test *t)
     owner_release(&owner);
     checkpoint_manifest_release(&manifest);
     checkpoint_store_close(store);
+    checkpoint_store_close(second);
 }
 FIXTURE(begin, end)
 
@@ -91,7 +93,7 @@ static bool noted(const char *part)
 
 static void start(struct test *t, const char *where, const char *from, const char *job)
 {
-    const struct catalog_options options = { where, from, 2, job, job };
+    const struct catalog_options options = { where, from, 2, job, job, false };
 
     note_count = 0;
     CHECK_OK(t, catalog_start(&options, &catalog, &err));
@@ -184,6 +186,74 @@ TEST_FLAGS(a_rejected_checkpoint_leads_to_the_one_before_it, TEST_SURVIVES_ALLOC
     CHECK(t, there("commit-1.4/COMPLETE") && there("commit-2.0/COMPLETE"));
 }
 
+/* Gives the checkpoint of this folder another version, or another time. */
+static void change(const char *name, const char *old, const char *new_text)
+{
+    char folder[400];
+
+    snprintf(folder, sizeof(folder), "%s/%s", dir, name);
+    checkpoints_change(folder, old, new_text);
+}
+
+/* A newer hvd-elastic has gone on with the training: an older state must not take its place. */
+TEST_FLAGS(a_checkpoint_of_a_newer_version_is_refused_and_left, TEST_SURVIVES_ALLOC)
+{
+    CHECK_OK(t, checkpoints_write(store, COMMIT(1, 1), NULL));
+    CHECK_OK(t, checkpoints_write(store, COMMIT(1, 2), NULL));
+    change("commit-1.2", "\"version\":1", "\"version\":2");
+    start(t, dir, NULL, "one");
+    CHECK_INT(t, result.code, ==, HVD_E_VERSION);
+    CHECK_HAS(t, result.text, "commit-1.2/manifest.json: the format has version 2");
+    CHECK(t, there("commit-1.1/COMPLETE") && there("commit-1.2/COMPLETE"));
+}
+
+/* The same of a checkpoint that is found later: when those after it cannot be read, or when a job
+ * comes to the same commit. */
+TEST_FLAGS(a_checkpoint_of_a_newer_version_is_never_passed_or_replaced, TEST_SURVIVES_ALLOC)
+{
+    static struct file_bytes before;
+    char path[400];
+
+    CHECK_OK(t, checkpoints_write(store, COMMIT(1, 1), NULL));
+    CHECK_OK(t, checkpoints_write(store, COMMIT(1, 2), NULL));
+    CHECK_OK(t, checkpoints_write(store, COMMIT(1, 3), NULL));
+    change("commit-1.2", "\"version\":1", "\"version\":2");
+    snprintf(path, sizeof(path), "%s/commit-1.2/manifest.json", dir);
+    files_read(path, &before);
+    start(t, dir, NULL, "one");
+    CHECK_INT(t, result.code, ==, 0);
+    CHECK(t, result.commit == COMMIT(1, 3));
+    CHECK_OK(t, catalog_reject(catalog, COMMIT(1, 3)));
+    await(t);
+    CHECK_INT(t, result.event, ==, CATALOG_OLDER);
+    if (result.code == HVD_E_NOMEM)
+        CHECK_OK(t, result.code);
+    CHECK_INT(t, result.code, ==, HVD_E_VERSION);
+    complete(t, COMMIT(1, 2), 4);
+    CHECK_INT(t, result.code, ==, HVD_E_VERSION);
+    CHECK_HAS(t, result.text, "commit-1.2/manifest.json: the format has version 2");
+    CHECK(t, files_hold(path, &before));
+}
+
+/* Machines whose clocks differ by decades write one after the other: the commit says which
+ * checkpoint is newer. */
+TEST_FLAGS(clocks_that_differ_decide_nothing, TEST_SURVIVES_ALLOC)
+{
+    CHECK_OK(t, checkpoints_write(store, COMMIT(1, 1), NULL));
+    CHECK_OK(t, checkpoints_write(store, COMMIT(1, 2), NULL));
+    CHECK_OK(t, checkpoints_write(store, COMMIT(1, 3), NULL));
+    change("commit-1.1", "\"wall\":\"2026-", "\"wall\":\"2099-");
+    change("commit-1.3", "\"wall\":\"2026-", "\"wall\":\"1999-");
+    start(t, dir, NULL, "one");
+    CHECK_INT(t, result.code, ==, 0);
+    CHECK(t, result.commit == COMMIT(1, 3));
+    complete(t, COMMIT(1, 4), 1);
+    CHECK_INT(t, result.code, ==, 0);
+    stop(t);
+    CHECK(t, !there("commit-1.1") && !there("commit-1.2"));
+    CHECK(t, there("commit-1.3/COMPLETE") && there("commit-1.4/COMPLETE"));
+}
+
 TEST_FLAGS(leftovers_of_an_older_attempt_go_with_time, TEST_SURVIVES_ALLOC)
 {
     start(t, dir, NULL, "one");
@@ -207,7 +277,7 @@ TEST_FLAGS(a_start_removes_only_what_was_never_completed, TEST_SURVIVES_ALLOC)
     start(t, dir, NULL, "one");
     CHECK_INT(t, result.code, ==, 0);
     CHECK(t, result.commit == COMMIT(1, 4));
-    CHECK(t, noted("commit-9.9: is not complete"));
+    CHECK(t, noted("commit-9.9: the checkpoint is not complete"));
     stop(t);
     CHECK(t, there("commit-1.1") && there("commit-1.4") && !there("commit-9.9"));
 }
@@ -322,7 +392,7 @@ TEST_FLAGS(a_given_checkpoint_that_cannot_be_used_ends_the_job, TEST_SURVIVES_AL
     start(t, NULL, from, "one");
     CHECK_INT(t, result.code, ==, HVD_E_INVAL);
     CHECK_HAS(t, result.text, "--from-checkpoint: ");
-    CHECK_HAS(t, result.text, "commit-3.1: is not complete");
+    CHECK_HAS(t, result.text, "commit-3.1: the checkpoint is not complete");
     stop(t);
     snprintf(from, sizeof(from), "%s/nowhere", dir);
     start(t, NULL, from, "one");
@@ -342,10 +412,102 @@ TEST_FLAGS(a_directory_that_cannot_be_made_is_named, TEST_SURVIVES_ALLOC)
     CHECK_HAS(t, result.text, "COMPLETE/x: cannot open the directory: Not a directory");
 }
 
+/* ---- the directory of a job that is taken over is away ----------------------------------------
+ */
+
+static void start_away(struct test *t, const char *away)
+{
+    const struct catalog_options options = { dir, NULL, 2, "one", "one", true };
+
+    CHECK_INT(t, rename(dir, away), ==, 0);
+    CHECK_OK(t, catalog_start(&options, &catalog, &err));
+    await(t);
+    CHECK_INT(t, result.event, ==, CATALOG_AWAY);
+    CHECK_INT(t, result.code, !=, 0);
+    CHECK(t, !files_exist(dir)); /* it is not made, as its disk may not be mounted */
+}
+
+/* Waits until a directory that is there again is opened. */
+static void await_ready(struct test *t)
+{
+    do
+        await(t);
+    while (result.event == CATALOG_AWAY);
+    CHECK_INT(t, result.event, ==, CATALOG_READY);
+}
+
+/* A request fails while the directory is away. A checkpoint that agents have begun meanwhile stays.
+ */
+TEST_FLAGS(a_patient_catalog_tries_again_until_the_directory_is_there, TEST_SURVIVES_ALLOC)
+{
+    char away[300];
+
+    CHECK_OK(t, checkpoints_write(store, COMMIT(1, 1), NULL));
+    CHECK_OK(t, checkpoints_write_parts(store, COMMIT(1, 2), 2, &manifest, NULL));
+    snprintf(away, sizeof(away), "%s.away", dir);
+    start_away(t, away);
+    CHECK_OK(t, catalog_complete(catalog, 2, &manifest));
+    do
+        await(t);
+    while (result.event == CATALOG_AWAY);
+    CHECK_INT(t, result.event, ==, CATALOG_DONE);
+    CHECK_INT(t, result.code, ==, HVD_E_IO);
+    CHECK_HAS(t, result.text, "cannot open the directory: No such file or directory");
+    CHECK_INT(t, rename(away, dir), ==, 0);
+    await_ready(t);
+    CHECK_INT(t, result.code, ==, 0);
+    CHECK(t, result.commit == COMMIT(1, 1));
+    CHECK(t, there("commit-1.2"));
+    complete(t, COMMIT(1, 3), 3);
+    CHECK_INT(t, result.code, ==, 0);
+}
+
+/* Another job has taken the directory meanwhile. */
+TEST_FLAGS(a_patient_catalog_does_not_wait_for_another_job, TEST_SURVIVES_ALLOC)
+{
+    char away[300];
+
+    snprintf(away, sizeof(away), "%s.away", dir);
+    start_away(t, away);
+    CHECK_OK(t, checkpoint_store_open(away, &second, NULL));
+    CHECK_OK(t, owner_take(second, "other", "other", &owner, NULL));
+    CHECK_INT(t, rename(away, dir), ==, 0);
+    await_ready(t);
+    CHECK_INT(t, result.code, ==, HVD_E_BUSY);
+    CHECK_OK(t, checkpoints_write_parts(store, COMMIT(1, 2), 2, &manifest, NULL));
+    CHECK_OK(t, catalog_complete(catalog, 2, &manifest));
+    await(t);
+    CHECK_INT(t, result.event, ==, CATALOG_DONE);
+    CHECK_INT(t, result.code, ==, HVD_E_BUSY);
+}
+
+/* A catalog that waits for its directory stops at once. */
+TEST_FLAGS(a_patient_catalog_stops_while_the_directory_is_away, TEST_SURVIVES_ALLOC)
+{
+    char away[300];
+
+    snprintf(away, sizeof(away), "%s.away", dir);
+    start_away(t, away);
+    stop(t);
+}
+
+/* No time mends an address that is wrong. */
+TEST_FLAGS(a_patient_catalog_does_not_try_a_wrong_path_again, TEST_SURVIVES_ALLOC)
+{
+    char where[400];
+    const struct catalog_options options = { where, NULL, 2, "one", "one", true };
+
+    snprintf(where, sizeof(where), "/%0300d", 0); /* longer than a name may be */
+    CHECK_OK(t, catalog_start(&options, &catalog, &err));
+    await(t);
+    CHECK_INT(t, result.event, ==, CATALOG_READY);
+    CHECK_INT(t, result.code, ==, HVD_E_INVAL);
+}
+
 TEST(paths_are_absolute)
 {
-    const struct catalog_options where = { "relative", NULL, 1, "one", "one" };
-    const struct catalog_options from = { NULL, "relative", 1, "one", "one" };
+    const struct catalog_options where = { "relative", NULL, 1, "one", "one", false };
+    const struct catalog_options from = { NULL, "relative", 1, "one", "one", false };
 
     CHECK_CODE(t, catalog_start(&where, &catalog, &err), HVD_E_INVAL);
     CHECK_HAS(t, err.text, "--checkpoint-dir: \"relative\" is not an absolute path");
@@ -353,21 +515,42 @@ TEST(paths_are_absolute)
     CHECK_HAS(t, err.text, "--from-checkpoint: \"relative\"");
 }
 
+/* A driver died after COMPLETE, and its successor takes the same commit again. A complete
+ * checkpoint is not written again: a server that keeps the first COMPLETE would have it beside a
+ * second manifest. */
+TEST_FLAGS(a_complete_checkpoint_is_not_written_again, TEST_SURVIVES_ALLOC)
+{
+    struct checkpoint_manifest found = { .commit = 0 };
+
+    start(t, dir, NULL, "one");
+    complete(t, COMMIT(1, 1), 1);
+    CHECK_INT(t, result.code, ==, 0);
+    complete(t, COMMIT(1, 1), 2);
+    CHECK_INT(t, result.code, ==, 0);
+    CHECK_INT(t, result.commit, ==, COMMIT(1, 1));
+    CHECK_OK(t, checkpoint_load(store, "commit-1.1", &found, NULL));
+    CHECK_HAS(t, found.files[0].name, "a1.safetensors");
+    checkpoint_manifest_release(&found);
+    stop(t);
+}
+
 /* Of three checkpoints the newest is broken: it is left for an operator as long as it is newer than
  * the ones that are kept. */
 TEST_FLAGS(a_broken_checkpoint_goes_when_newer_ones_are_kept, TEST_SURVIVES_ALLOC)
 {
-    size_t kept = 0;
+    size_t removed = 0, kept = 0;
     char path[300];
 
     for (uint32_t i = 1; i <= 3; i++)
         CHECK_OK(t, checkpoints_write(store, COMMIT(1, i), NULL));
     snprintf(path, sizeof(path), "%s/commit-1.3/manifest.json", dir);
     files_write(path, "x", 1);
-    CHECK_INT(t, prune_checkpoints(store, 1, false, NULL, NULL, &kept), ==, 1);
+    CHECK_OK(t, prune_checkpoints(store, 1, false, NULL, NULL, &removed, &kept, &err));
+    CHECK_INT(t, removed, ==, 1);
     CHECK_INT(t, kept, ==, 1);
     CHECK(t, !there("commit-1.1") && there("commit-1.2") && there("commit-1.3"));
     CHECK_OK(t, checkpoints_write(store, COMMIT(1, 4), NULL));
-    CHECK_INT(t, prune_checkpoints(store, 1, false, NULL, NULL, &kept), ==, 2);
+    CHECK_OK(t, prune_checkpoints(store, 1, false, NULL, NULL, &removed, &kept, &err));
+    CHECK_INT(t, removed, ==, 2);
     CHECK(t, !there("commit-1.2") && !there("commit-1.3") && there("commit-1.4"));
 }

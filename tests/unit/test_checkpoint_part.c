@@ -195,7 +195,7 @@ TEST(a_wrong_header_is_refused)
         const char *why;
     } wrong[] = {
         {"",                                                                                      0, "line"                                  },
-        { "[]",                                                                                   0, "not a JSON object"                     },
+        { "[]",                                                                                   0, "the text is JSON, but not an object"   },
         { "{",                                                                                    0, "line 1"                                },
         { "{\"a\":1}",                                                                            0, "a type that this version does not know"},
         { "{\"a\":{\"dtype\":\"F8\",\"shape\":[1],\"data_offsets\":[0,1]}}",                      1, "a type that"                           },
@@ -257,7 +257,7 @@ TEST(a_header_of_too_many_values_is_refused)
     CHECK(t, large != NULL);
     memset(large, '[', bytes);
     CHECK_CODE(t, part_parse("x", large, bytes, 8 + bytes, &part, &err), HVD_E_LIMIT);
-    CHECK_HAS(t, err.text, "x: has more than");
+    CHECK_HAS(t, err.text, "x: the file has more than");
 }
 
 TEST(the_length_of_a_header_is_not_believed)

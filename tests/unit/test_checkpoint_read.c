@@ -67,11 +67,11 @@ TEST(an_entry_that_is_not_there_is_named)
     CHECK_INT(t, checkpoint_entry_find(reader, "none"), ==, -1);
     CHECK_INT(t, checkpoint_entry_find(reader, "mine"), ==, 4);
     CHECK_CODE(t, checkpoint_entry_read(reader, "none", 0, mine, 12, &bytes, &err), HVD_E_NOTFOUND);
-    CHECK_HAS(t, err.text, "commit-3.4: has no entry \"none\"");
+    CHECK_HAS(t, err.text, "commit-3.4: the checkpoint has no entry \"none\"");
     CHECK_CODE(t, checkpoint_entry_read(reader, "mine", 2, mine, 12, &bytes, &err), HVD_E_NOTFOUND);
-    CHECK_HAS(t, err.text, "has no entries of rank 2; it was written by 2 ranks");
+    CHECK_HAS(t, err.text, "has no per-rank entries of rank 2, because 2 ranks wrote");
     CHECK_CODE(t, checkpoint_entry_read(reader, "mine", 1, mine, 11, &bytes, &err), HVD_E_LIMIT);
-    CHECK_HAS(t, err.text, "entry \"mine\" has 12 bytes, and there is room for 11");
+    CHECK_HAS(t, err.text, "entry \"mine\" has 12 bytes, but the program");
     CHECK_OK(t, checkpoint_entry_read(reader, "mine", 1, mine, 12, &bytes, NULL));
     CHECK_INT(t, bytes, ==, 12);
     CHECK_INT(t, mine[0], ==, 1000 + (int)((COMMIT_FIRST_OF(3) | 4) % 100));
@@ -94,7 +94,7 @@ TEST(a_bit_that_turned_is_found)
             fputc(byte ^ 4, stream);
             fclose(stream);
             CHECK_CODE(t, checkpoints_check(storage, &manifest, &err), HVD_E_CORRUPT);
-            CHECK_HAS(t, err.text, "has a wrong checksum; use another checkpoint");
+            CHECK_HAS(t, err.text, "has a wrong checksum; choose another checkpoint");
             CHECK_HAS(t, err.text, manifest.files[i].name);
             files_patch(path_of(manifest.files[i].name), at, &(char){ (char)byte }, 1);
         }
@@ -124,7 +124,9 @@ TEST(files_that_do_not_fit_the_manifest_are_refused)
         {1,  { .name = "more", .bytes = 8, .type = 1 + HVD_INT64 },   "is not in the manifest"        },
         { 1, { .name = "step", .bytes = 16, .type = 1 + HVD_INT64 },  "has another size"              },
         { 1, { .name = "step", .bytes = 8, .type = 1 + HVD_FLOAT64 }, "has another type"              },
-        { 1, { .name = "step", .bytes = 8, .kind = ENTRY_PER_RANK },  "is in a file of the other"     },
+        { 1,
+         { .name = "step", .bytes = 8, .kind = ENTRY_PER_RANK },
+         "is per rank in the manifest and"                                                            },
         { 3, { .name = "sampler", .bytes = 10, .custom = true },      "has another size"              },
         { 1, { .name = "weights", .bytes = 8 },                       "names an entry twice"          },
         { 4, { .name = "mine", .bytes = 12 },                         "no file has the entry \"mine\""},

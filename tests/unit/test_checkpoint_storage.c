@@ -138,7 +138,7 @@ TEST(a_read_past_the_end_is_damage)
 
     put(t, "a", "12345");
     CHECK_CODE(t, checkpoint_store_read(storage, "a", 2, text, 4, &err), HVD_E_CORRUPT);
-    CHECK_HAS(t, err.text, in_dir("a: ends at byte 5, 1 bytes too early"));
+    CHECK_HAS(t, err.text, in_dir("a: the file ends at byte 5, 1 bytes too early"));
     CHECK_CODE(t, checkpoint_store_read(storage, "none/a", 0, text, 4, NULL), HVD_E_NOTFOUND);
     CHECK_CODE(t, checkpoint_store_read(storage, "none", 0, text, 4, NULL), HVD_E_NOTFOUND);
 }
@@ -166,7 +166,7 @@ TEST(a_name_leads_nowhere_else)
 
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
         CHECK_CODE(t, checkpoint_store_create(storage, wrong[i], 1, &object, &err), HVD_E_INVAL);
-        CHECK_HAS(t, err.text, "is no name of an object; use NAME or FOLDER/NAME");
+        CHECK_HAS(t, err.text, "is not a valid name of an object; use NAME or FOLDER/NAME");
         CHECK_CODE(t, checkpoint_store_read(storage, wrong[i], 0, text, 1, NULL), HVD_E_INVAL);
         CHECK_CODE(t, checkpoint_store_remove(storage, wrong[i], NULL), HVD_E_INVAL);
     }
@@ -183,7 +183,8 @@ TEST(links_and_pipes_are_refused)
     CHECK_INT(t, symlink("/", in_dir("root")), ==, 0);
     CHECK_INT(t, mkfifo(in_dir("pipe"), 0600), ==, 0);
     CHECK_CODE(t, checkpoint_store_size(storage, "link", &bytes, &err), HVD_E_DENIED);
-    CHECK_HAS(t, err.text, "link: cannot look at it: it is a symbolic link; remove the link");
+    CHECK_HAS(t, err.text,
+              "link: cannot read its size: the path is a symbolic link; replace the link");
     CHECK_CODE(t, checkpoint_store_read(storage, "link", 0, text, 1, NULL), HVD_E_DENIED);
     CHECK(t, checkpoint_store_size(storage, "root/etc", &bytes, NULL) < 0);
     CHECK_CODE(t, checkpoint_store_create(storage, "root/x", 1, &object, NULL), HVD_E_NOTFOUND);
@@ -206,7 +207,8 @@ TEST(a_directory_that_cannot_be_used_says_what_to_do)
     CHECK_CODE(t, checkpoint_store_open(path, &other, NULL), HVD_E_NOTFOUND);
     CHECK_CODE(t, checkpoint_store_make(path, &other, NULL), HVD_E_NOTFOUND);
     CHECK_CODE(t, checkpoint_store_open("s3://bucket/prefix", &other, &err), HVD_E_UNSUPPORTED);
-    CHECK_HAS(t, err.text, "s3://bucket/prefix: this program keeps checkpoints in directories");
+    CHECK_HAS(t, err.text,
+              "s3://bucket/prefix: this program reads and writes checkpoints in directories");
     CHECK_CODE(t, checkpoint_store_open("", &other, NULL), HVD_E_INVAL);
     CHECK(t, other == NULL);
 }

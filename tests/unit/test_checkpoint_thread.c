@@ -524,7 +524,7 @@ TEST_FLAGS(a_save_that_does_not_fit_is_refused, TEST_NO_TORTURE)
     hold(t, 1, 0, 1);
     await_held(t, 1, 1, COMMIT(1));
     save(t, 1, COMMIT(2), 0, "part", 0, 1);
-    await_saved(t, 2, HVD_E_STATE, "and not commit");
+    await_saved(t, 2, HVD_E_STATE, "and the driver asks for commit");
     save(t, 1, COMMIT(1), 1, "part", 0, 1);
     await_saved(t, 3, HVD_E_STATE, "slot 1 keeps no commit");
     for (int i = 0; i < 3; i++) {
@@ -601,6 +601,46 @@ static void await_hanging(struct test *t)
     CHECK_INT(t, gate_count(), ==, 1);
 }
 
+/* Attempt 1 holds commit 1, and the write of its file hangs. */
+static void hang_in_a_save(struct test *t)
+{
+    train(t, 0);
+    commit(t, 0, COMMIT(1));
+    hold(t, 1, 0, 1);
+    await_held(t, 1, 1, COMMIT(1));
+    gate_set(true);
+    save(t, 1, COMMIT(1), 0, "part", 0, 1);
+    await_hanging(t);
+}
+
+/* The list of messages is full while the disk hangs: one more message is dropped, although the call
+ * returns 0. Even a dropped HOLD ends the earlier attempts, so the thread comes back. */
+TEST_FLAGS(a_message_too_many_is_dropped, TEST_NO_TORTURE)
+{
+    int64_t until_us = clock_now_us() + PATIENCE_S * TIME_S;
+    size_t waiting = 1;
+
+    hang_in_a_save(t);
+    for (int i = 0; i < LIMIT_CHECKPOINT_TASKS; i++)
+        save(t, 1, COMMIT(1), 0, "late", 0, 1);
+    CHECK_INT(t, scene.thread->asked_count, ==, LIMIT_CHECKPOINT_TASKS);
+    hold(t, 2, 0, 1);
+    CHECK_INT(t, scene.thread->asked_count, ==, LIMIT_CHECKPOINT_TASKS);
+    CHECK_INT(t, scene.thread->wanted, ==, 2);
+    gate_set(false);
+    while (waiting && clock_now_us() < until_us) {
+        (void)sched_yield();
+        pthread_mutex_lock(&scene.thread->mutex);
+        waiting = scene.thread->asked_count;
+        pthread_mutex_unlock(&scene.thread->mutex);
+    }
+    CHECK_INT(t, waiting, ==, 0);
+    hold(t, 3, 0, 1);
+    /* The messages that waited, and the dropped one, have no result. */
+    await_held(t, 3, 3, COMMIT(1));
+    CHECK_CODE(t, scene.results.items[1].u.saved.code, HVD_E_REVOKED);
+}
+
 TEST_FLAGS(a_worker_without_memory_ends_the_hold, TEST_NO_TORTURE)
 {
     train(t, 0);
@@ -622,13 +662,7 @@ TEST_FLAGS(a_worker_without_memory_ends_the_hold, TEST_NO_TORTURE)
 /* While a write hangs, the loop goes on, and the workers commit. */
 TEST_FLAGS(a_write_that_hangs_holds_up_nothing_else, TEST_NO_TORTURE)
 {
-    train(t, 0);
-    commit(t, 0, COMMIT(1));
-    hold(t, 1, 0, 1);
-    await_held(t, 1, 1, COMMIT(1));
-    gate_set(true);
-    save(t, 1, COMMIT(1), 0, "part", 0, 1);
-    await_hanging(t);
+    hang_in_a_save(t);
     checkpoint_thread_release(scene.thread, 1);
     hold(t, 2, 0, 1);
     checkpoint_thread_ended(scene.thread, 0);
@@ -658,13 +692,7 @@ TEST_FLAGS(an_agent_ends_while_a_write_hangs, TEST_NO_TORTURE)
     int64_t until_us = clock_now_us() + PATIENCE_S * TIME_S;
     size_t threads;
 
-    train(t, 0);
-    commit(t, 0, COMMIT(1));
-    hold(t, 1, 0, 1);
-    await_held(t, 1, 1, COMMIT(1));
-    gate_set(true);
-    save(t, 1, COMMIT(1), 0, "part", 0, 1);
-    await_hanging(t);
+    hang_in_a_save(t);
     threads = threads_now();
     scene.thread->config.stop_us = TIME_S / 10;
     checkpoint_thread_stop(scene.thread);

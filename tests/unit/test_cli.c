@@ -52,7 +52,7 @@ static void on_act(void *arg, const struct event *event)
         event_base_loopexit(driver->base, &soon);
     } else {
         control_reply(driver->control, event->ask, strcmp(event->host, "x") ? 0 : HVD_E_NOTFOUND,
-                      "x: no such host in this job");
+                      "x: no such host in this job; see 'hvd-elastic hosts'");
     }
 }
 
@@ -63,12 +63,12 @@ NORETURN static void drive(const char *folder, int ready)
     static const struct control_ops ops = { on_view, on_act };
     struct driver driver = { .base = event_base_new() };
     char path[4096];
-    bool fine = driver.base && !events_create(NULL, &driver.events, NULL);
+    bool fine = driver.base && !events_create(NULL, "j1", &driver.events, NULL);
 
     snprintf(path, sizeof(path), "%s/control", folder);
     if (fine) {
-        events_add(driver.events, "one");
-        events_add(driver.events, "two");
+        events_add(driver.events, TRACE_INFO, NULL, "one");
+        events_add(driver.events, TRACE_INFO, NULL, "two");
         fine =
             !control_create(driver.base, path, driver.events, &ops, &driver, &driver.control, NULL);
     }
@@ -245,10 +245,12 @@ TEST_FLAGS(asks_the_only_driver, TEST_NO_TORTURE)
     CHECK_TEXT(t, said, "a: its failures are forgotten\n");
     CHECK(t, ask("drain x"));
     CHECK_INT(t, status, ==, 1);
-    CHECK_TEXT(t, said, "hvd-elastic: x: no such host in this job\n");
+    CHECK_TEXT(t, said, "hvd-elastic: x: no such host in this job; see 'hvd-elastic hosts'\n");
     CHECK(t, ask("drain x --json"));
     CHECK_INT(t, status, ==, 1);
-    CHECK_TEXT(t, said, "{\"ok\":false,\"text\":\"x: no such host in this job\"}\n");
+    CHECK_TEXT(
+        t, said,
+        "{\"ok\":false,\"text\":\"x: no such host in this job; see 'hvd-elastic hosts'\"}\n");
     CHECK(t, ask("stop"));
     CHECK_INT(t, status, ==, 0);
     CHECK_TEXT(t, said, "the job is being stopped\n");
@@ -286,7 +288,7 @@ TEST_FLAGS(root_looks_at_the_job_of_another_user, TEST_NO_TORTURE)
     snprintf(file, sizeof(file), "%s/events.log", folder);
     CHECK(t, !symlink("/etc/shadow", file));
     CHECK(t, ask(line));
-    CHECK_HAS(t, said, "/events.log: a symbolic link (owner 0)");
+    CHECK_HAS(t, said, "/events.log: this name is a symbolic link (owner 0)");
     CHECK_INT(t, status, ==, 1);
     CHECK(t, !unlink(file));
     snprintf(line, sizeof(line), "stop --state-dir %s", folder);
@@ -364,7 +366,7 @@ TEST_FLAGS(new_keys_are_waited_for, TEST_NO_TORTURE)
     CHECK(t, ask("rekey"));
     CHECK_HAS(t, said,
               "hosts that get a new key: 2\nhvd-elastic: the driver has ended before all hosts had "
-              "new keys; if the job goes on, its next driver goes on with that");
+              "new keys; if the job goes on, its next driver changes the other keys, too");
     CHECK_INT(t, status, ==, 4);
     CHECK(t, ask("rekey j1"));
     CHECK_HAS(t, said, "no driver of this job runs on this machine");
@@ -412,9 +414,46 @@ TEST_FLAGS(several_drivers_are_named, TEST_NO_TORTURE)
     CHECK_HAS(t, said, "/no/such: No such file or directory");
 }
 
+TEST_FLAGS(the_page_of_a_job, TEST_NO_TORTURE)
+{
+    static const char text[] =
+        "2026-11-21T07:36:04.743Z round 1: all 4 train (first 12ms: rebuild 1ms, state 2ms, first "
+        "step 3ms)\n2026-11-21T07:36:04.747Z warning: </script><b>\n";
+    char folder[512];
+    char path[600];
+    FILE *file;
+
+    CHECK(t, world_begin(t));
+    CHECK(t, make_job("seen", folder));
+    snprintf(path, sizeof(path), "%s/events.log", folder);
+    file = fopen(path, "w");
+    CHECK(t, file && fputs(text, file) >= 0 && !fclose(file));
+    CHECK(t, ask("page seen"));
+    CHECK_INT(t, status, ==, 1);
+    CHECK_HAS(t, said, "no driver of this job runs");
+    CHECK(t, start_driver_in(folder, 0));
+    /* the job.db of this world is empty, which no driver has made */
+    CHECK(t, ask("page seen"));
+    CHECK_INT(t, status, ==, 4);
+    CHECK_HAS(t, said, "job.db");
+    snprintf(path, sizeof(path), "%s/job.db", folder);
+    CHECK(t, !unlink(path));
+    CHECK(t, ask("page seen --json"));
+    CHECK_INT(t, status, ==, 0);
+    CHECK_HAS(t, said, "{\"live\":{\"status\":{\"job\":\"j\",\"state\":\"running\",");
+    CHECK_HAS(t, said, "\"text\":\"two\",\"job\":\"j1\"}]},\"ended\":null,\"history\":{");
+    CHECK_HAS(t, said, "\"began\":\"2026-11-21T07:36:04.743Z\",\"changes\":[{\"round\":1,");
+    CHECK_HAS(t, said, "\"severity\":\"warning\",\"text\":\"</script><b>\"}]}}\n");
+    CHECK(t, ask("page seen two"));
+    CHECK_INT(t, status, ==, 2);
+    CHECK(t, ask("page seen --follow"));
+    CHECK_INT(t, status, ==, 2);
+}
+
 TEST_FLAGS(a_job_without_a_driver_has_left_its_events, TEST_NO_TORTURE)
 {
-    static const char text[] = "2026-11-21T07:36:04.743Z one\n2026-11-21T07:36:04.747Z two \"2\"\n";
+    static const char text[] = "2026-11-21T07:36:04.743Z one\n"
+                               "2026-11-21T07:36:04.747Z warning: two \"2\"\n";
     char folder[512];
     char path[600];
     FILE *file = NULL;
@@ -432,9 +471,27 @@ TEST_FLAGS(a_job_without_a_driver_has_left_its_events, TEST_NO_TORTURE)
     CHECK_INT(t, status, ==, 0);
     CHECK_TEXT(t, said, text);
     CHECK(t, ask("events dead -n 1 --json"));
-    CHECK_TEXT(t, said, "{\"time\":\"2026-11-21T07:36:04.747Z\",\"text\":\"two \\\"2\\\"\"}\n");
+    CHECK_TEXT(t, said,
+               "{\"time\":\"2026-11-21T07:36:04.747Z\",\"severity\":\"warning\","
+               "\"text\":\"two \\\"2\\\"\"}\n");
     CHECK(t, ask("events dead -n 0"));
     CHECK_TEXT(t, said, "");
+    /* the facts of a line stand behind a tab; this file ends inside the last line */
+    file = fopen(path, "a");
+    CHECK(t, file &&
+                 fputs("2026-11-21T07:36:05.000Z three 3\tjob=dead\tround=3\n"
+                       "2026-11-21T07:36:06.000Z debug: four\tjob=dead\tround=3",
+                       file) >= 0 &&
+                 !fclose(file));
+    file = NULL;
+    CHECK(t, ask("events dead -n 2"));
+    CHECK_TEXT(t, said, "2026-11-21T07:36:05.000Z three 3\n2026-11-21T07:36:06.000Z debug: four\n");
+    CHECK(t, ask("events dead -n 2 --json"));
+    CHECK_TEXT(t, said,
+               "{\"time\":\"2026-11-21T07:36:05.000Z\",\"severity\":\"info\","
+               "\"text\":\"three 3\",\"job\":\"dead\",\"round\":3}\n"
+               "{\"time\":\"2026-11-21T07:36:06.000Z\",\"severity\":\"debug\","
+               "\"text\":\"four\",\"job\":\"dead\"}\n");
     CHECK(t, ask("events -f dead"));
     CHECK_INT(t, status, ==, 1);
     /* a file that was changed: nothing in it moves the cursor or asks the terminal */

@@ -235,7 +235,7 @@ TEST(fields_out_of_range_are_not_sent)
     refuse(t, &kill, HVD_E_PROTO, "KILL: grace_us");
     kill.u.kill.grace_us = TIME_NEVER;
     kill.u.kill.reason = "bell \a";
-    refuse(t, &kill, HVD_E_PROTO, "\"bell \\x07\" is not clean UTF-8");
+    refuse(t, &kill, HVD_E_PROTO, "the text \"bell \\x07\" has control characters or is not UTF-8");
     kill.u.kill.reason = NULL;
     refuse(t, &kill, HVD_E_INVAL, "KILL: reason is NULL");
     kill.u.kill.reason = long_text;
@@ -280,7 +280,7 @@ TEST(a_body_has_a_limit)
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
         texts[i] = big;
     msg.u.launch.env = (struct msg_texts){ texts, ARRAY_SIZE(texts) };
-    refuse(t, &msg, HVD_E_LIMIT, "LAUNCH: 8388");
+    refuse(t, &msg, HVD_E_LIMIT, "LAUNCH: the message has 8388");
 }
 
 TEST(a_full_buffer_takes_nothing)
@@ -471,9 +471,29 @@ TEST(newer_messages_may_be_skipped)
     struct msg remark = {
         .type = MSG_REMARK, .incarnation = 7, .round = 1, .u.remark = { "it is slow" }
     };
+    struct msg persist = { .type = MSG_PERSIST, .incarnation = 7, .round = 1, .u.persist = { 1 } };
+    struct msg persisted = {
+        .type = MSG_PERSISTED, .term = 1, .incarnation = 7, .u.persisted = {1, 0, ""}
+    };
+    struct msg store = { .type = MSG_STORE, .incarnation = 7, .u.store = { .key = "k" } };
+    struct msg stored = {
+        .type = MSG_STORED, .term = 1, .incarnation = 7, .u.stored = { .text = "" }
+    };
     struct msg left = { .type = MSG_LEFT, .incarnation = 7 };
 
     buf_init(&wire, 100);
+    CHECK_OK(t, msg_encode(&store, &wire, NULL));
+    CHECK_INT(t, wire.data[5], ==, FRAME_MAY_SKIP);
+    buf_clear(&wire);
+    CHECK_OK(t, msg_encode(&stored, &wire, NULL));
+    CHECK_INT(t, wire.data[5], ==, FRAME_MAY_SKIP);
+    buf_clear(&wire);
+    CHECK_OK(t, msg_encode(&persist, &wire, NULL));
+    CHECK_INT(t, wire.data[5], ==, FRAME_MAY_SKIP);
+    buf_clear(&wire);
+    CHECK_OK(t, msg_encode(&persisted, &wire, NULL));
+    CHECK_INT(t, wire.data[5], ==, FRAME_MAY_SKIP);
+    buf_clear(&wire);
     CHECK_OK(t, msg_encode(&unusable, &wire, NULL));
     CHECK_INT(t, wire.data[5], ==, FRAME_MAY_SKIP);
     buf_clear(&wire);
@@ -487,7 +507,7 @@ TEST(newer_messages_may_be_skipped)
 /* The driver's queue, the connections and all that keeps a message use these buffers and arenas. */
 TEST_FLAGS(keys_are_wiped_when_their_memory_is_freed, TEST_NO_TORTURE)
 {
-    static const struct mem_ops ops = { freed_alloc, freed_resize, freed_free, NULL };
+    static const struct mem_ops ops = { freed_alloc, freed_resize, freed_free, NULL, NULL };
     static const char key[] = "this key of 32 bytes is a secret";
     const struct msg_bytes bytes = { (const uint8_t *)key, STATE_KEY_BYTES };
     const struct msg messages[] = {

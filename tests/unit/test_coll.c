@@ -283,7 +283,8 @@ TEST_FLAGS(a_member_without_a_contact_cannot_be_met, TEST_NO_TORTURE)
     own.away[1] = true;
     team_run(&own, team_act_connect);
     CHECK_CODE(t, own.rc[0], HVD_E_LOST);
-    CHECK_HAS(t, own.err[0].text, "rank 1: the worker has told no address for data");
+    CHECK_HAS(t, own.err[0].text,
+              "rank 1: the worker has announced no address for data connections");
     team_part(&own);
     own.peers[1].contact = "127.0.0.1:1/nonsense";
     CHECK_OK(t, team_make(&own, 3));
@@ -359,7 +360,7 @@ TEST_FLAGS(a_round_that_is_over_is_turned_away, TEST_NO_TORTURE)
     own.away[1] = true;
     team_run(&own, team_act_connect);
     CHECK_CODE(t, own.rc[0], HVD_E_LOST); /* rank 0 is the one that dials */
-    CHECK_HAS(t, own.err[0].text, "this worker has left the round already");
+    CHECK_HAS(t, own.err[0].text, "the other worker has left this round already");
     own.away[1] = false;
     own.away[0] = true;
     own.timeout_us = SHORT_US;

@@ -523,7 +523,7 @@ TEST(a_round_without_a_secret_is_refused)
     struct coll_roster roster = { .round = 7, .size = 2, .peers = peers };
 
     CHECK_CODE(t, coll_create(NULL, &roster, &coll, &err), HVD_E_PROTO);
-    CHECK_HAS(t, err.text, "no secret of round 7");
+    CHECK_HAS(t, err.text, "no secret for round 7");
     roster.secret = coll_team_secret;
     roster.secret_length = sizeof(coll_team_secret) - 1;
     CHECK_CODE(t, coll_create(NULL, &roster, &coll, &err), HVD_E_PROTO);

@@ -404,7 +404,7 @@ TEST_FLAGS(all_members_must_ask_for_the_host, TEST_NO_TORTURE)
     team_run(&team, act_by_host);
     for (uint32_t i = 0; i < team.size; i++) {
         CHECK_CODE(t, team.rc[i], HVD_E_MISMATCH);
-        CHECK_HAS(t, team.err[i].text, "in the memory of a GPU, by the host");
+        CHECK_HAS(t, team.err[i].text, "in the memory of a GPU, through the host");
     }
     team_close(&team);
     CHECK_NOTHING_LEFT(t);

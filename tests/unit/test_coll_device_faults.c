@@ -236,7 +236,7 @@ TEST_FLAGS(another_version_is_named, TEST_NO_TORTURE)
     for (uint32_t i = 0; i < all.size; i++) {
         CHECK(t, all.rc[i] == HVD_E_UNSUPPORTED || all.rc[i] == HVD_E_REVOKED);
         CHECK_HAS(t, all.err[i].text,
-                  "rank 1 of the group has NCCL 2.18.5, and rank 0 has 2.28.9;");
+                  "rank 1 of the group has NCCL 2.18.5, and rank 0 has NCCL 2.28.9;");
         CHECK_HAS(t, all.err[i].text, "--gpu-operations auto");
     }
 }
@@ -444,9 +444,9 @@ static void act_misplace(struct team *team, uint32_t rank)
 TEST_FLAGS(a_ragged_result_lies_where_its_input_does, TEST_NO_TORTURE)
 {
     static const char *const texts[] = {
-        "rank 1: ragged allgather: the memory for the result is not of the same device as in; give "
-        "memory of the same GPU",
-        "give a function that allocates the result"
+        "rank 1: ragged allgather: the memory for the result is not on the same device as the "
+        "buffer \"in\"; give memory of the same GPU",
+        "a function that allocates the result"
     };
 
     for (int way = 0; way < 2; way++) {

@@ -176,7 +176,7 @@ static void act_wrong(struct team *team, uint32_t rank)
 
 TEST_FLAGS(all_open_the_same, TEST_NO_TORTURE)
 {
-    static const char *const texts[WAYS] = { [OTHER_RANKS] = "with ranks of hash 3",
+    static const char *const texts[WAYS] = { [OTHER_RANKS] = "with ranks whose checksum is 3",
                                              [BARRIER] = "barrier",
                                              [CLOSES] = "closing of a group with number 1",
                                              [JOINS] = "join" };
@@ -193,7 +193,7 @@ TEST_FLAGS(all_open_the_same, TEST_NO_TORTURE)
                 if (!texts[way])
                     continue;
                 CHECK_HAS(t, own.err[i].text, texts[way]);
-                CHECK_HAS(t, own.err[i].text, "opening of a group with ranks of hash 1");
+                CHECK_HAS(t, own.err[i].text, "opening of a group, with ranks whose checksum is 1");
             }
         }
         team_close(&own);
@@ -226,7 +226,7 @@ TEST_FLAGS(the_number_is_limited, TEST_NO_TORTURE)
     for (uint32_t i = 0; i < own.size; i++)
         CHECK_OK(t, own.rc[i]);
     CHECK_CODE(t, open_by_rest(&own, 0, 2, true, &group), HVD_E_LIMIT);
-    CHECK_HAS(t, own.err[0].text, "more than LIMIT_OPENED (128) groups were opened in this round");
+    CHECK_HAS(t, own.err[0].text, "more than 128 groups (LIMIT_OPENED) were opened in this round");
 }
 
 /* Under torture too: what is allocated for an opening is freed with the round. */

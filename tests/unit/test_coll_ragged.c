@@ -311,9 +311,9 @@ TEST_FLAGS(a_member_with_another_call_ends_the_round, TEST_NO_TORTURE)
         [OTHER_TYPE] = "ragged allgather of float32",
         [FIXED_COUNTS] = "is allgather of int32",
         [JOINED] = "join",
-        [TOO_MUCH] = "rank 1: ragged allgather: this rank gives more than LIMIT_RAGGED_BYTES",
+        [TOO_MUCH] = "rank 1: ragged allgather: this rank gives more than 1099511627776 bytes",
         [NO_MEMORY] = "rank 1: ragged allgather: the program has no memory for the 64 bytes",
-        [LIES] = "rank 1 says that it gives 4611686018427387904 numbers of int32",
+        [LIES] = "rank 1 announces 4611686018427387904 numbers of int32",
     };
 
     for (size_t layout = 1; layout < ARRAY_SIZE(layouts); layout++) {
@@ -353,17 +353,17 @@ TEST(senseless_calls_are_refused)
         const char *why;
     } cases[] = {
         {{ .kind = COLL_ALLGATHER_RAGGED, .in = in, .count = 1 },
-         "ragged allgather: there is no memory for the received counts"                                                },
+         "ragged allgather: received or received.counts is NULL"                                                       },
         { { .kind = COLL_ALLGATHER_RAGGED, .in = in, .count = 1, .received = &nowhere },
-         "ragged allgather: there is no memory for the received counts"                                                },
+         "ragged allgather: received or received.counts is NULL"                                                       },
         { { .kind = COLL_ALLGATHER_RAGGED, .in = in, .counts = one, .received = &received },
          "ragged allgather: counts is not NULL"                                                                        },
         { { .kind = COLL_ALLTOALL_RAGGED, .in = in, .received = &received },
          "ragged alltoall: counts is NULL; give a count for each member"                                               },
         { { .kind = COLL_ALLTOALL_RAGGED, .in = in, .counts = huge, .received = &received },
-         "ragged alltoall: this rank gives more than LIMIT_RAGGED_BYTES (1099511627776 bytes)"                         },
+         "ragged alltoall: this rank gives more than 1099511627776 bytes (LIMIT_RAGGED_BYTES)"                         },
         { { .kind = COLL_ALLTOALL_RAGGED, .counts = one, .received = &received },
-         "ragged alltoall: in or out is NULL"                                                                          },
+         "ragged alltoall: the buffer \"in\" or \"out\" is NULL"                                                       },
         { { .kind = COLL_ALLGATHER_RAGGED, .type = (hvd_dtype)77, .received = &received },
          "ragged allgather: there is no type 77"                                                                       },
         { { .kind = COLL_ALLGATHER_RAGGED,

@@ -129,13 +129,13 @@ TEST_FLAGS(a_program_that_fails_is_named_with_its_words, TEST_NO_TORTURE)
 
     open_script(t, "echo the key is wrong >&2; echo more >&2; exit 7", PATIENCE_US);
     CHECK_CODE(t, checkpoint_store_size(storage, "a", &bytes, &err), HVD_E_IO);
-    CHECK_HAS(t, err.text, "/program word: list a: exit code 7: the key is wrong; look at the");
+    CHECK_HAS(t, err.text, "/program word: list a: exit code 7: the key is wrong; correct the");
     open_script(t, "kill -9 $$", PATIENCE_US);
     CHECK_CODE(t, put("a", "abc"), HVD_E_IO);
-    CHECK_HAS(t, err.text, "put a: ended by signal 9");
+    CHECK_HAS(t, err.text, "put a: the program was ended by signal 9 (SIGKILL)");
     open_script(t, "yes", PATIENCE_US);
     CHECK_CODE(t, checkpoint_store_read(storage, "a", 0, text, 4, &err), HVD_E_LIMIT);
-    CHECK_HAS(t, err.text, "get a: more output than was asked for");
+    CHECK_HAS(t, err.text, "get a: the program printed more bytes than it was asked for");
     open_script(t,
                 "yes 'x' | head -n 1000; echo '-1 a'; echo 7; echo '3 a/b/c'; echo '4 a'; echo '9'",
                 PATIENCE_US);
@@ -153,7 +153,7 @@ TEST_FLAGS(a_program_that_hangs_is_killed_with_its_group, TEST_NO_TORTURE)
              test_dir(t));
     open_script(t, path, 500 * TIME_MS);
     CHECK_CODE(t, checkpoint_store_size(storage, "a", &bytes, &err), HVD_E_TIMEOUT);
-    CHECK_HAS(t, err.text, "list a: not done in time, and killed; look at the program");
+    CHECK_HAS(t, err.text, "list a: the program did not end in time, and was killed; correct");
     CHECK_CODE(t, put("a", "abc"), HVD_E_TIMEOUT);
 }
 
@@ -163,7 +163,7 @@ TEST(a_program_that_is_not_there_is_named)
     uint64_t bytes;
 
     CHECK_CODE(t, command_storage_open(COMMAND_SCHEME "store.sh", true, &other, &err), HVD_E_INVAL);
-    CHECK_HAS(t, err.text, "write the whole path of the program");
+    CHECK_HAS(t, err.text, "write the whole path, from the root");
     CHECK_CODE(t, command_storage_open(COMMAND_SCHEME " ", true, &other, &err), HVD_E_INVAL);
     CHECK_OK(t, command_storage_open(COMMAND_SCHEME "/no/such/store", false, &storage, &err));
     CHECK_CODE(t, checkpoint_store_size(storage, "a", &bytes, &err), HVD_E_INVAL);

@@ -153,7 +153,7 @@ TEST(a_greeting_has_limits)
     open_raw_peer(t);
     CHECK_OK(t, conn_arm(wire.server.conn, 1000));
     WIRE_UNTIL(&wire, wire.server.closed);
-    CHECK_HAS(t, wire.server.why, "no greeting in time");
+    CHECK_HAS(t, wire.server.why, "did not greet in time");
     close(fd);
     wire.server.closed = 0;
     open_raw_peer(t);

@@ -107,7 +107,7 @@ static bool desk_begin(struct test *t)
     desk.tick = desk.base ? event_new(desk.base, -1, EV_PERSIST, on_tick, NULL) : NULL;
     if (!desk.tick || event_add(desk.tick, &often))
         return false;
-    if (events_create(NULL, &desk.events, NULL))
+    if (events_create(NULL, "j1", &desk.events, NULL))
         return false;
     return !control_create(desk.base, desk.path, desk.events, &ops, &desk, &desk.control, NULL);
 }
@@ -413,9 +413,9 @@ TEST_FLAGS(shows_events_and_follows, TEST_SURVIVES_ALLOC)
     const char *two = "2";
     struct asker *asker = &desk.askers[0];
 
-    events_add(desk.events, "one");
-    events_add(desk.events, "two");
-    events_add(desk.events, "three");
+    events_add(desk.events, TRACE_INFO, NULL, "one");
+    events_add(desk.events, TRACE_INFO, NULL, "two");
+    events_add(desk.events, TRACE_INFO, NULL, "three");
     CHECK(t, ask(&asker[0], "events", NULL, NULL));
     CHECK_HAS(t, asker[0].text, "Z one\n");
     CHECK(t, ask(&asker[1], "events", "1", NULL));
@@ -426,16 +426,17 @@ TEST_FLAGS(shows_events_and_follows, TEST_SURVIVES_ALLOC)
     };
     CHECK(t, dial(&asker[2], "events"));
     UNTIL(strstr(asker[2].text, "three") || !asker[2].conn);
-    CHECK(t, !strstr(asker[2].text, "one") && strstr(asker[2].text, "\"text\":\"two\"}\n"));
-    events_add(desk.events, "four");
+    CHECK(t, !strstr(asker[2].text, "one") &&
+                 strstr(asker[2].text, "\"severity\":\"info\",\"text\":\"two\",\"job\":\"j1\"}\n"));
+    events_add(desk.events, TRACE_INFO, NULL, "four");
     UNTIL(strstr(asker[2].text, "four") || !asker[2].conn);
-    CHECK_HAS(t, asker[2].text, "\"text\":\"four\"}\n");
+    CHECK_HAS(t, asker[2].text, "\"severity\":\"info\",\"text\":\"four\",\"job\":\"j1\"}\n");
     CHECK(t, !asker[2].last);
     conn_drop(asker[2].conn);
     asker[2].conn = NULL;
-    events_add(desk.events, "five");
+    events_add(desk.events, TRACE_INFO, NULL, "five");
     CHECK(t, ask(&asker[3], "status", NULL, NULL));
-    events_add(desk.events, "six");
+    events_add(desk.events, TRACE_INFO, NULL, "six");
 }
 
 /* A client that follows the events does not read: it is cut off, with HVD_E_LIMIT, long before all
@@ -448,21 +449,21 @@ TEST_FLAGS(a_client_that_does_not_read_is_cut_off, TEST_NO_TORTURE)
 
     memset(line, 'x', sizeof(line));
     line[sizeof(line) - 1] = '\0';
-    events_add(desk.events, "first");
+    events_add(desk.events, TRACE_INFO, NULL, "first");
     asker->ask.follow = true;
     asker->mute = true;
     CHECK(t, dial(asker, "events"));
     UNTIL(asker->tells || !asker->conn);
     CHECK_INT(t, asker->tells, ==, 1);
     for (; lines < 60000; lines++)
-        events_add(desk.events, line);
+        events_add(desk.events, TRACE_INFO, NULL, line);
     asker->mute = false;
     conn_hold(asker->conn, false);
     UNTIL(is_done(asker));
     CHECK(t, asker->last);
     CHECK_INT(t, asker->code, ==, HVD_E_LIMIT);
     CHECK_INT(t, asker->bytes, <, 60000 * 100);
-    events_add(desk.events, "no client hears this");
+    events_add(desk.events, TRACE_INFO, NULL, "no client hears this");
 }
 
 TEST_FLAGS(stop_is_for_the_loop, TEST_SURVIVES_ALLOC)

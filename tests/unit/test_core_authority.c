@@ -11,48 +11,53 @@
 
 static struct core_tape tape;
 
-#define NOT_BELIEVED "! a: its agent is not believed: "
+#define REFUSED "! a: a statement of this host's agent is refused: "
 
 TAPE_CASE(an_agent_speaks_for_its_own_host,
-          TAPE_RUNNING "stalled 3 1s from=a | " NOT_BELIEVED "STALLED for #3, which runs on b\n"
-                       "recovering 3 from=a | " NOT_BELIEVED "RECOVERING for #3, which runs on b\n"
-                       "exited 3 sig9 from=a | " NOT_BELIEVED "EXITED for #3, which runs on b\n"
+          TAPE_RUNNING "stalled 3 1s from=a | " REFUSED
+                       "the agent sends STALLED about worker #3, which runs on b\n"
+                       "recovering 3 from=a | " REFUSED
+                       "the agent sends RECOVERING about worker #3, which runs on b\n"
+                       "exited 3 sig9 from=a | " REFUSED
+                       "the agent sends EXITED about worker #3, which runs on b\n"
                        "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0\n"
                        "    | a there: #1 in 0 member 0*, #2 in 1 member 1*, of 2\n"
                        "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2\n")
 
-TAPE_CASE(lies_are_told_a_few_times,
-          TAPE_RUNNING "output 3 from=a | " NOT_BELIEVED "OUTPUT for #3, which runs on b\n"
-                       "output 3 from=a\n"
-                       "output 3 from=a\n"
-                       "output 3 from=a |\n"
-                       "output 3 from=a |\n"
-                       "wait 11s\n"
-                       "output 4 from=a | " NOT_BELIEVED
-                       "OUTPUT for #4, which runs on b; 2 more like it were not shown\n")
+TAPE_CASE(lies_are_told_a_few_times, TAPE_RUNNING
+          "output 3 from=a | " REFUSED "the agent sends OUTPUT about worker #3, which runs on b\n"
+          "output 3 from=a\n"
+          "output 3 from=a\n"
+          "output 3 from=a |\n"
+          "output 3 from=a |\n"
+          "wait 11s\n"
+          "output 4 from=a | " REFUSED "the agent sends OUTPUT about worker #4, which runs on "
+          "b; 2 more such messages were not logged\n")
 
-TAPE_CASE(a_round_that_was_never_told_is_not_believed, TAPE_RUNNING
-          "entered 1 round=18446744073709551615 | " NOT_BELIEVED
-          "it names round 18446744073709551615, and no round after 1 was told\n"
-          "prepared 1 round=2 | " NOT_BELIEVED "it names round 2, and no round after 1 was told\n")
+TAPE_CASE(
+    a_round_that_was_never_told_is_not_believed, TAPE_RUNNING
+    "entered 1 round=18446744073709551615 | " REFUSED
+    "the agent names round 18446744073709551615, but no agent has been told of a round after 1\n"
+    "prepared 1 round=2 | " REFUSED
+    "the agent names round 2, but no agent has been told of a round after 1\n")
 
-TAPE_CASE(a_commit_of_a_round_that_was_never_told_is_not_believed,
-          TAPE_RUNNING "exited 4 exit1\n"
-                       "recovering 1 held=9.1,1.2 | " NOT_BELIEVED
-                       "a commit of round 9, and no round after 1 was told\n"
-                       "recovering 2,3 held=1.2 | record ROUND 2 recovery after 1 from 1.2 of "
-                       "1,2,3: 1,2,3\n"
-                       "    | a,b < ROUND 2 recovery after 1 from 1.2 of 1,2,3: 1,2,3\n")
+TAPE_CASE(a_commit_of_a_round_that_was_never_told_is_not_believed, TAPE_RUNNING
+          "exited 4 exit1\n"
+          "recovering 1 held=9.1,1.2 | " REFUSED
+          "the agent names a commit of round 9, but no agent has been told of a round after 1\n"
+          "recovering 2,3 held=1.2 | record ROUND 2 recovery after 1 from 1.2 of "
+          "1,2,3: 1,2,3\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.2 of 1,2,3: 1,2,3\n")
 
+#define PAST_ALL_CHECKS                                                                          \
+    "worker #1 says that its next check is 9223372036854775807; the greatest possible check is " \
+    "281474976710656 (LIMIT_CHECKS); install the same version of hvd-elastic on its host\n"
 /* A check that no training loop comes to: the connection ends, and only this host is charged. */
 TAPE_CASE(a_check_that_cannot_be_ends_the_connection,
           TAPE_RUNNING "hosts a:2,b:1\n"
                        "prepared 1-3\n"
-                       "at 1 9223372036854775807 | close a: #1 comes to check 9223372036854775807 "
-                       "next, which is more than LIMIT_CHECKS\n"
-                       "    | bar a (1): #1 comes to check 9223372036854775807 next, which is more "
-                       "than LIMIT_CHECKS\n"
-                       "    | start a\n"
+                       "at 1 9223372036854775807 | close a: " PAST_ALL_CHECKS
+                       "    | bar a (1): " PAST_ALL_CHECKS "    | start a\n"
                        "hello a #1:0 #2:1 | a < WELCOME_AGENT term 1\n"
                        "    | a < PREPARE 2 after 1: 1,2,3\n"
                        "    | a < PENDING 1 next 2\n"
@@ -80,8 +85,8 @@ TAPE_CASE(a_hello_that_claims_dead_workers_keeps_no_agent_out,
                        "wait 20s\n"
                        "hello a #1:0 #2:1 #3:5 #4:6\n"
                        "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
-                       "    | b < KILL 3 in 0s: it was counted as dead\n"
-                       "    | b < KILL 4 in 0s: it was counted as dead\n")
+                       "    | b < KILL 3 in 0s: the worker was counted as dead\n"
+                       "    | b < KILL 4 in 0s: the worker was counted as dead\n")
 
 /* The same, when the workers of b have left the table: they are known from the lie. Their ends are
  * believed of b, which is no liar: it gets FORGET, once for each end that it repeats. */
@@ -112,24 +117,26 @@ TAPE_CASE(
     "for 1h in allreduce\n")
 
 /* The same, but the agent of b says too that its worker has not moved. */
-TAPE_CASE(a_worker_that_says_itself_that_it_does_not_move_is_ended,
-          "config np=3 min_np=1 stall_warning=4s stall=10s\n"
-          "start\n"
-          "hosts a:1,b:1,c:1\n"
-          "hello a\n"
-          "hello b\n"
-          "hello c\n"
-          "launched 1-3\n"
-          "ready 1-3\n"
-          "entered 1-3\n"
-          "wait 10s\n"
-          "stalled 1 12s 2 in=allreduce\n"
-          "stalled 2 11s 2 in=step\n"
-          "wait 2s | a,b,c < REVOKE 1 lost 2: b:0#2: the others have waited for it for 12s in "
-          "allreduce\n"
-          "    | record ENDED 2 sig9\n"
-          "    | bar b:0 (1): the others have waited for it for 12s in allreduce\n"
-          "    | b < KILL 2 in 0s: the others have waited for it for 12s in allreduce\n")
+TAPE_CASE(
+    a_worker_that_says_itself_that_it_does_not_move_is_ended,
+    "config np=3 min_np=1 stall_warning=4s stall=10s\n"
+    "start\n"
+    "hosts a:1,b:1,c:1\n"
+    "hello a\n"
+    "hello b\n"
+    "hello c\n"
+    "launched 1-3\n"
+    "ready 1-3\n"
+    "entered 1-3\n"
+    "wait 10s\n"
+    "stalled 1 12s 2 in=allreduce\n"
+    "stalled 2 11s 2 in=step\n"
+    "wait 2s | a,b,c < REVOKE 1 lost 2: b:0#2: the other members have waited for the worker for "
+    "12s in "
+    "allreduce\n"
+    "    | record ENDED 2 sig9\n"
+    "    | bar b:0 (1): the other members have waited for the worker for 12s in allreduce\n"
+    "    | b < KILL 2 in 0s: the other members have waited for the worker for 12s in allreduce\n")
 
 /* ---- contacts ------------------------------------------------------------------------------- */
 
@@ -161,7 +168,8 @@ TEST(a_contact_that_two_hosts_name_is_told)
     for (size_t i = 0; (line = trace_line(&tape.trace, i)) && !strstr(line, "contact"); i++)
         ;
     CHECK_HAS(t, line ? line : "",
-              "b: its agent names the contact \"state=10.0.0.1:4001\", which is also that of a");
+              "b: the agent of this host names the contact \"state=10.0.0.1:4001\", which the "
+              "agent of a has named, too");
     CHECK_OK(t, ready("b", 4, "state=[fe80::1%eth0]:4001"));
     CHECK_HAS(t, tape_did(&tape), "record READY 4");
 out:
@@ -203,9 +211,10 @@ TEST(contacts_that_are_no_address_end_the_connection)
         CHECK_OK(t, tape_init(&tape));
         CHECK_PLAY(t, &tape, TAPE_LAUNCHED);
         CHECK_OK(t, ready("a", 1, is_right ? right[i - ARRAY_SIZE(wrong)] : wrong[i]));
-        CHECK_HAS(t, tape_did(&tape), is_right ? "record READY 1" : "close a: its contact \"");
+        CHECK_HAS(t, tape_did(&tape),
+                  is_right ? "record READY 1" : "close a: the agent's contact \"");
         if (!is_right)
-            CHECK_HAS(t, tape_did(&tape), "bar a (1): its contact \"");
+            CHECK_HAS(t, tape_did(&tape), "bar a (1): the agent's contact \"");
         tape_release(&tape);
     }
     CHECK_OK(t, tape_init(&tape));
@@ -247,8 +256,9 @@ TAPE_CASE(
     "wait 56s\n"
     "recovering 1 code=-17 text=lost held=1.2 | a,b,c < REVOKE 4: a:0#1: lost\n"
     "    | record ENDED 2 sig9\n"
-    "    | bar b:0 (1): it says that it holds commit 1.9, which no other host could fetch\n"
-    "    | b < KILL 2 in 5s: it says that it holds commit 1.9, which no other host could fetch\n"
+    "    | bar b:0 (1): the worker says that it holds commit 1.9, which no other host could fetch\n"
+    "    | b < KILL 2 in 5s: the worker says that it holds commit 1.9, which no other host could "
+    "fetch\n"
     "recovering 3 held=1.2\n"
     "wait 20s | record ROUND 5 recovery after 4 from 1.2 of 1,3: 1,3\n"
     "    | a,c < ROUND 5 recovery after 4 from 1.2 of 1,3: 1,3\n")

@@ -185,14 +185,16 @@ TAPE_CASE(a_leaver_that_does_not_go_is_killed,
           "at 1-4 3\n"
           "entered 1-3\n"
           "wait 21s | record ENDED 4 sig9\n"
-          "    | b < KILL 4 in 5s: it was to leave and did not\n")
+          "    | b < KILL 4 in 5s: the worker was told to leave, but did not\n")
 
-TAPE_CASE(a_leaver_that_recovers_is_sent_away, TAPE_RUNNING
-          "hosts a:2,b:1\n"
-          "prepared 1-3\n"
-          "at 1-4 3\n"
-          "recovering 4 round=1 held=1.2 | b < DRAIN 4: it was to leave, and the round is revoked\n"
-          "recovering 1 round=1 held=1.2 | a,b < REVOKE 2: a:0#1: its collectives failed\n")
+TAPE_CASE(
+    a_leaver_that_recovers_is_sent_away, TAPE_RUNNING
+    "hosts a:2,b:1\n"
+    "prepared 1-3\n"
+    "at 1-4 3\n"
+    "recovering 4 round=1 held=1.2 | b < DRAIN 4: the worker is to leave, and its round is "
+    "revoked\n"
+    "recovering 1 round=1 held=1.2 | a,b < REVOKE 2: a:0#1: the worker's collectives failed\n")
 
 TAPE_CASE(duplicates_and_late_messages_change_nothing,
           TAPE_RUNNING "hosts a:2,b:1\n"
@@ -248,19 +250,19 @@ TAPE_CASE(a_joiner_that_dies_drops_the_change_alone,
                        "    | c < FORGET 5\n"
                        "at 4 4 |\n")
 
-TAPE_CASE(a_joiner_that_cannot_connect_is_tried_three_times,
-          TAPE_RUNNING "hosts a:2,b:2,c:1\n"
-                       "hello c\n"
-                       "ready 5\n"
-                       "prepared 5 -7 | a,b,c < ABANDON 1 next 2: c:0#5 cannot connect: no route\n"
-                       "wait 1s | record NUMBER 3\n"
-                       "    | a,b,c < PREPARE 3 after 1: 1,2,3,4,5\n"
-                       "prepared 5 -7 | a,b,c < ABANDON 1 next 3: c:0#5 cannot connect: no route\n"
-                       "wait 2s | record NUMBER 4\n"
-                       "    | a,b,c < PREPARE 4 after 1: 1,2,3,4,5\n"
-                       "prepared 5 -7 | a,b,c < ABANDON 1 next 4: c:0#5 cannot connect: no route\n"
-                       "    | record ENDED 5 sig9\n"
-                       "    | c < KILL 5 in 5s: it could not be connected to the others\n")
+TAPE_CASE(a_joiner_that_cannot_connect_is_tried_three_times, TAPE_RUNNING
+          "hosts a:2,b:2,c:1\n"
+          "hello c\n"
+          "ready 5\n"
+          "prepared 5 -7 | a,b,c < ABANDON 1 next 2: c:0#5 cannot connect: no route\n"
+          "wait 1s | record NUMBER 3\n"
+          "    | a,b,c < PREPARE 3 after 1: 1,2,3,4,5\n"
+          "prepared 5 -7 | a,b,c < ABANDON 1 next 3: c:0#5 cannot connect: no route\n"
+          "wait 2s | record NUMBER 4\n"
+          "    | a,b,c < PREPARE 4 after 1: 1,2,3,4,5\n"
+          "prepared 5 -7 | a,b,c < ABANDON 1 next 4: c:0#5 cannot connect: no route\n"
+          "    | record ENDED 5 sig9\n"
+          "    | c < KILL 5 in 5s: the worker could not be connected to the other members\n")
 
 TAPE_CASE(a_member_that_cannot_connect_is_no_joiners_fault_alone,
           "config np=4 min_np=1\n" TAPE_RUNNING "hosts a:2,b:1\n"
@@ -288,11 +290,11 @@ TAPE_CASE(the_collectives_fail_in_the_middle_of_a_change, TAPE_RUNNING
           "hosts a:2,b:1\n"
           "prepared 1-3\n"
           "at 1-2 5\n"
-          "recovering 3 held=1.1 | a,b < ABANDON 1 next 2: b:0#3: its collectives failed\n"
-          "    | a,b < REVOKE 1: b:0#3: its collectives failed\n")
+          "recovering 3 held=1.1 | a,b < ABANDON 1 next 2: b:0#3: the worker's collectives failed\n"
+          "    | a,b < REVOKE 1: b:0#3: the worker's collectives failed\n")
 
 TAPE_CASE(a_member_leaves_by_itself,
-          TAPE_RUNNING "left 3 | a,b < REVOKE 1 lost 3: b:0#3: it left\n"
+          TAPE_RUNNING "left 3 | a,b < REVOKE 1 lost 3: b:0#3: the worker has left\n"
                        "left 3 |\n"
                        "exited 3 exit0 | record ENDED 3 exit0\n"
                        "    | b < FORGET 3\n"
@@ -303,7 +305,7 @@ TAPE_CASE(a_joiner_leaves_by_itself,
           TAPE_RUNNING "hosts a:2,b:2,c:1\n"
                        "hello c\n"
                        "ready 5\n"
-                       "left 5 | a,b,c < ABANDON 1 next 2: c:0#5: it left\n")
+                       "left 5 | a,b,c < ABANDON 1 next 2: c:0#5: the worker has left\n")
 
 TAPE_CASE(a_ready_worker_whose_seat_is_given_up_goes_at_once,
           TAPE_RUNNING "hosts a:2,b:2,c:2\n"

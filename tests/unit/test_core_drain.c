@@ -50,22 +50,22 @@ TAPE_CASE(a_worker_past_the_deadline_is_killed, TAPE_RUNNING
           "    | reply HVD_OK\n"
           "    | record NUMBER 2\n"
           "    | a,b < PREPARE 2 after 1: 1,2,3\n"
-          "wait 5s | a,b < ABANDON 1 next 2: b:1#4: its time to leave is over\n"
-          "    | a,b < REVOKE 1 lost 4: b:1#4: its time to leave is over\n"
+          "wait 5s | a,b < ABANDON 1 next 2: b:1#4: the worker's time to leave is over\n"
+          "    | a,b < REVOKE 1 lost 4: b:1#4: the worker's time to leave is over\n"
           "    | record ENDED 4 sig9\n"
-          "    | b < KILL 4 in 0s: its time to leave is over\n"
+          "    | b < KILL 4 in 0s: the worker's time to leave is over\n"
           "recovering 1-3 held=1.1 | record ROUND 3 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n"
           "    | a,b < ROUND 3 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n"
           "exited 4 sig9 | b < FORGET 4\n")
 
-TAPE_CASE(the_sooner_of_two_drains_counts,
-          TAPE_RUNNING "drain b 1h\n"
-                       "drain b:1 5s | record DRAIN b:1 until 6s\n"
-                       "    | reply HVD_OK\n"
-                       "wait 5s | a,b < ABANDON 1 next 2: b:1#4: its time to leave is over\n"
-                       "    | a,b < REVOKE 1 lost 4: b:1#4: its time to leave is over\n"
-                       "    | record ENDED 4 sig9\n"
-                       "    | b < KILL 4 in 0s: its time to leave is over\n")
+TAPE_CASE(the_sooner_of_two_drains_counts, TAPE_RUNNING
+          "drain b 1h\n"
+          "drain b:1 5s | record DRAIN b:1 until 6s\n"
+          "    | reply HVD_OK\n"
+          "wait 5s | a,b < ABANDON 1 next 2: b:1#4: the worker's time to leave is over\n"
+          "    | a,b < REVOKE 1 lost 4: b:1#4: the worker's time to leave is over\n"
+          "    | record ENDED 4 sig9\n"
+          "    | b < KILL 4 in 0s: the worker's time to leave is over\n")
 
 TAPE_CASE(a_drain_without_a_deadline_waits,
           "config min_np=4\n" TAPE_RUNNING "drain b:1 never | record DRAIN b:1 until never\n"
@@ -96,12 +96,63 @@ TAPE_CASE(a_notice_does_not_undo_a_drain,
                        "wait 70s\n"
                        "view | running term 1 round 2 from 2.0: 1,2, floor 2, resets 1\n"
                        "    | a there: #1 in 0 member 0*, #2 in 1 member 1*, of 2\n"
-                       "    | b there draining: of 2; it is being drained\n")
+                       "    | b there draining: of 2; the host is being drained\n")
 
-TAPE_CASE(a_seat_that_is_not_there_cannot_be_drained,
-          TAPE_RUNNING "drain c 5s | reply HVD_E_NOTFOUND: c: no such host in this job\n"
-                       "drain c:1 5s | reply HVD_E_NOTFOUND: c:1: no such host in this job\n"
-                       "drain a:2 5s | reply HVD_E_NOTFOUND: a:2: no such slot in this job\n")
+/* The last worker ends before the deadline: the notice is honoured. The next one is too late. */
+TAPE_CASE(notices_are_counted, TAPE_RUNNING
+          "notice b 30s | record DRAIN b until 31s\n"
+          "    | record NUMBER 2\n"
+          "    | a,b < PREPARE 2 after 1: 1,2\n"
+          "prepared 1,2\n"
+          "at 1-4 3\n"
+          "left 3,4\n"
+          "exited 3 | record ENDED 3 exit0\n"
+          "    | b < FORGET 3\n"
+          "exited 4 | record ENDED 4 exit0\n"
+          "    | b < FORGET 4\n"
+          "    | record NOTICE b 1 of 1\n"
+          "entered 1,2\n"
+          "view | running term 1 round 2 from 2.0: 1,2, floor 2, resets 1, notices 1 of 1\n"
+          "    | a there: #1 in 0 member 0*, #2 in 1 member 1*, of 2\n"
+          "    | b there draining: of 2; the host is being drained\n")
+
+/* A member dies before it can leave: its step is lost, so the notice was not honoured. */
+TAPE_CASE(a_notice_with_a_loss_is_not_honoured, TAPE_RUNNING "notice b 30s\n"
+                                                             "exited 3 sig9\n"
+                                                             "recovering 1,2,4 held=1.1\n"
+                                                             "left 4\n"
+                                                             "exited 4 | record ENDED 4 exit0\n"
+                                                             "    | b < FORGET 4\n"
+                                                             "    | record NOTICE b 0 of 1\n")
+
+/* The driver dies between the notice and the end of the workers. */
+TAPE_CASE(a_notice_outlives_the_driver, TAPE_RUNNING "notice b 30s\n"
+                                                     "prepared 1,2\n"
+                                                     "at 1-4 3\n"
+                                                     "left 3,4\n"
+                                                     "exited 3\n"
+                                                     "kill\n"
+                                                     "start\n"
+                                                     "hello a #1:0 #2:1\n"
+                                                     "hello b #4:1\n"
+                                                     "left 4\n"
+                                                     "exited 4 | record ENDED 4 exit0\n"
+                                                     "    | b < FORGET 4\n"
+                                                     "    | record NOTICE b 1 of 1\n")
+
+/* An operator takes the host back, or drains it: then it is no notice any more. */
+TAPE_CASE(a_notice_that_an_operator_ends_is_not_counted,
+          "config min_np=4\n" TAPE_RUNNING "notice b 30s\n"
+          "undrain b\n"
+          "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0\n"
+          "    | a there: #1 in 0 member 0*, #2 in 1 member 1*, of 2\n"
+          "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2\n")
+
+TAPE_CASE(
+    a_seat_that_is_not_there_cannot_be_drained, TAPE_RUNNING
+    "drain c 5s | reply HVD_E_NOTFOUND: c: no such host in this job; see 'hvd-elastic hosts'\n"
+    "drain c:1 5s | reply HVD_E_NOTFOUND: c:1: no such host in this job; see 'hvd-elastic hosts'\n"
+    "drain a:2 5s | reply HVD_E_NOTFOUND: a:2: no such slot in this job; see 'hvd-elastic hosts'\n")
 
 TAPE_CASE(a_drain_that_is_taken_back_ends_the_leaving,
           "config min_np=4\n" TAPE_RUNNING "drain b:1 10s\n"
@@ -109,18 +160,19 @@ TAPE_CASE(a_drain_that_is_taken_back_ends_the_leaving,
           "    | reply HVD_OK\n"
           "wait 10s |\n")
 
-TAPE_CASE(taking_a_host_back_takes_its_slots_back,
-          "config min_np=4\n" TAPE_RUNNING "drain b:0 1h\n"
-          "drain b 2h\n"
-          "undrain b:0 | record DRAIN b:0 ends\n"
-          "    | reply HVD_OK\n"
-          "drain b:1 1h\n"
-          "undrain b | record DRAIN b ends\n"
-          "    | record DRAIN b:1 ends\n"
-          "    | reply HVD_OK\n"
-          "undrain b | reply HVD_OK\n"
-          "undrain b:9 | reply HVD_E_NOTFOUND: b:9: no such slot in this job\n"
-          "undrain c | reply HVD_E_NOTFOUND: c: no such host in this job\n")
+TAPE_CASE(
+    taking_a_host_back_takes_its_slots_back,
+    "config min_np=4\n" TAPE_RUNNING "drain b:0 1h\n"
+    "drain b 2h\n"
+    "undrain b:0 | record DRAIN b:0 ends\n"
+    "    | reply HVD_OK\n"
+    "drain b:1 1h\n"
+    "undrain b | record DRAIN b ends\n"
+    "    | record DRAIN b:1 ends\n"
+    "    | reply HVD_OK\n"
+    "undrain b | reply HVD_OK\n"
+    "undrain b:9 | reply HVD_E_NOTFOUND: b:9: no such slot in this job; see 'hvd-elastic hosts'\n"
+    "undrain c | reply HVD_E_NOTFOUND: c: no such host in this job; see 'hvd-elastic hosts'\n")
 
 /* An operator can clear failures and can undrain a host: neither command does the work of the
  * other. */
@@ -179,7 +231,7 @@ TAPE_CASE(a_drain_lasts_while_its_host_comes_and_goes,
           "hosts b:1,a:1\n"
           "view | running term 1 round 1 from 1.0: 1,2, floor 1, resets 0\n"
           "    | b there: #2 in 0 member 1*, of 1\n"
-          "    | a there draining: #1 in 0 member 0*, of 1; it is being drained\n"
+          "    | a there draining: #1 in 0 member 0*, of 1; the host is being drained\n"
           "undrain a | record DRAIN a ends\n"
           "    | reply HVD_OK\n")
 
@@ -196,7 +248,8 @@ TAPE_CASE(a_drained_host_that_is_gone_is_shown,
           "wait 2m |\n"
           "view | running term 1 round 1 from 1.0: 1, floor 1, resets 0\n"
           "    | a there: #1 in 0 member 0*, of 1\n"
-          "    | b none unlisted: of 0; discovery no longer names it; it is drained until undrain\n"
+          "    | b none unlisted: of 0; discovery no longer names the host; it stays drained until "
+          "'hvd-elastic undrain'\n"
           "undrain b:1 | record DRAIN b:1 ends\n"
           "    | reply HVD_OK\n"
           "view | running term 1 round 1 from 1.0: 1, floor 1, resets 0\n"
@@ -224,7 +277,9 @@ static int list_many(unsigned more)
     return rc;
 }
 
-/* A fleet that drains each machine before it goes, for ever, costs a bounded memory. */
+/* A fleet may drain one machine after the other, without end. The driver remembers at most
+ * LIMIT_DRAINS_KEPT drained hosts that are no longer listed: it forgets the drains of the oldest
+ * ones. */
 TEST_FLAGS(the_oldest_drains_of_hosts_that_are_gone_are_forgotten, TEST_NO_TORTURE)
 {
     struct core_view view;
@@ -290,7 +345,7 @@ TAPE_CASE(a_host_without_slots_offers_nothing,
           "    | b < LAUNCH 1 in 0 as 0/1 local 0/1 cross 0/1\n"
           "view | gathering term 1 round 0: , floor 0, resets 0; waits for 1 workers to be ready; "
           "0 are, 1 are starting\n"
-          "    | a none: of 0; it is not needed\n"
+          "    | a none: of 0; the host is not needed\n"
           "    | b there: #1 in 0 launching, of 1\n")
 
 TAPE_CASE(a_worker_that_boots_is_not_waited_for,
@@ -302,66 +357,65 @@ TAPE_CASE(a_worker_that_boots_is_not_waited_for,
                        "    | c < KILL 5 in 5s: its slot is given up\n"
                        "exited 5 sig15 | c < FORGET 5\n")
 
-TAPE_CASE(
-    why_hosts_are_not_used,
-    "config np=3 min_np=1 max_np=4\n"
-    "start\n"
-    "hosts a:2,b:1,c:1,d:1\n"
-    "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 3 slots; hosts "
-    "with an agent offer 0\n"
-    "    | a starting: of 2; its agent has not said hello yet\n"
-    "    | b starting: of 1; its agent has not said hello yet\n"
-    "    | c starting: of 1; its agent has not said hello yet\n"
-    "    | d none: of 1; it is not needed\n"
-    "hello a\n"
-    "hello b\n"
-    "hello c\n"
-    "launched 1-4\n"
-    "ready 1-3\n"
-    "view | gathering term 1 round 0: , floor 0, resets 0; waits for 3 workers to be ready; "
-    "3 are, 1 are starting\n"
-    "    | a there: #1 in 0 ready, #2 in 1 ready, of 2\n"
-    "    | b there: #3 in 0 ready, of 1\n"
-    "    | c there: #4 in 0 booting, of 1\n"
-    "    | d none: of 1; it is not needed\n"
-    "entered 1-3\n"
-    "ready 4\n"
-    "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0\n"
-    "    | a there: #1 in 0 member 0, #2 in 1 member 1, of 2\n"
-    "    | b there: #3 in 0 member 2, of 1\n"
-    "    | c there: #4 in 0 member 3, of 1\n"
-    "    | d none: of 1; it is not needed\n"
-    "prepared 1-4\n"
-    "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0\n"
-    "    | a there: #1 in 0 member 0, #2 in 1 member 1, of 2\n"
-    "    | b there: #3 in 0 member 2, of 1\n"
-    "    | c there: #4 in 0 member 3, of 1\n"
-    "    | d none: of 1; it is not needed\n"
-    "exited 2 exit1\n"
-    "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0; waits for 3 "
-    "survivors to stop\n"
-    "    | a there: #1 in 0 revoked 0, of 2; slot 1: cooling for 12.3s more after 1 failure: "
-    "exit code 1\n"
-    "    | b there: #3 in 0 revoked 2, of 1\n"
-    "    | c there: #4 in 0 revoked 3, of 1\n"
-    "    | d starting: of 1; its agent has not said hello yet\n"
-    "recovering 1,3\n"
-    "drain b 1h\n"
-    "closed c\n"
-    "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0; waits for 1 "
-    "survivors to stop\n"
-    "    | a there: #1 in 0 recovered 0, of 2; slot 1: cooling for 12.3s more after 1 "
-    "failure: exit code 1\n"
-    "    | b there draining: #3 in 0 recovered 2, of 1; it is being drained\n"
-    "    | c away: #4 in 0 revoked 3, of 1; the connection to its agent is gone\n"
-    "    | d starting: of 1; its agent has not said hello yet\n"
-    "hosts a:2,d:1\n"
-    "view | running term 1 round 2 from 2.0: 1,3, floor 0, resets 1\n"
-    "    | a there: #1 in 0 member 0, of 2; slot 1: cooling for 11.3s more after 1 failure: "
-    "exit code 1\n"
-    "    | d starting: of 1; its agent has not said hello yet\n"
-    "    | b there unlisted draining: #3 in 0 member 1, of 0; discovery no longer names it; it is "
-    "drained until undrain\n")
+TAPE_CASE(why_hosts_are_not_used,
+          "config np=3 min_np=1 max_np=4\n"
+          "start\n"
+          "hosts a:2,b:1,c:1,d:1\n"
+          "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 3 slots; hosts "
+          "with an agent offer 0\n"
+          "    | a starting: of 2; the agent of the host has not said hello yet\n"
+          "    | b starting: of 1; the agent of the host has not said hello yet\n"
+          "    | c starting: of 1; the agent of the host has not said hello yet\n"
+          "    | d none: of 1; the host is not needed\n"
+          "hello a\n"
+          "hello b\n"
+          "hello c\n"
+          "launched 1-4\n"
+          "ready 1-3\n"
+          "view | gathering term 1 round 0: , floor 0, resets 0; waits for 3 workers to be ready; "
+          "3 are, 1 are starting\n"
+          "    | a there: #1 in 0 ready, #2 in 1 ready, of 2\n"
+          "    | b there: #3 in 0 ready, of 1\n"
+          "    | c there: #4 in 0 booting, of 1\n"
+          "    | d none: of 1; the host is not needed\n"
+          "entered 1-3\n"
+          "ready 4\n"
+          "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0\n"
+          "    | a there: #1 in 0 member 0, #2 in 1 member 1, of 2\n"
+          "    | b there: #3 in 0 member 2, of 1\n"
+          "    | c there: #4 in 0 member 3, of 1\n"
+          "    | d none: of 1; the host is not needed\n"
+          "prepared 1-4\n"
+          "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0\n"
+          "    | a there: #1 in 0 member 0, #2 in 1 member 1, of 2\n"
+          "    | b there: #3 in 0 member 2, of 1\n"
+          "    | c there: #4 in 0 member 3, of 1\n"
+          "    | d none: of 1; the host is not needed\n"
+          "exited 2 exit1\n"
+          "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0; waits for 3 "
+          "survivors to stop\n"
+          "    | a there: #1 in 0 revoked 0, of 2; slot 1: cooling for 12.3s more after 1 failure: "
+          "exit code 1\n"
+          "    | b there: #3 in 0 revoked 2, of 1\n"
+          "    | c there: #4 in 0 revoked 3, of 1\n"
+          "    | d starting: of 1; the agent of the host has not said hello yet\n"
+          "recovering 1,3\n"
+          "drain b 1h\n"
+          "closed c\n"
+          "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0; waits for 1 "
+          "survivors to stop\n"
+          "    | a there: #1 in 0 recovered 0, of 2; slot 1: cooling for 12.3s more after 1 "
+          "failure: exit code 1\n"
+          "    | b there draining: #3 in 0 recovered 2, of 1; the host is being drained\n"
+          "    | c away: #4 in 0 revoked 3, of 1; the connection to its agent is gone\n"
+          "    | d starting: of 1; the agent of the host has not said hello yet\n"
+          "hosts a:2,d:1\n"
+          "view | running term 1 round 2 from 2.0: 1,3, floor 0, resets 1\n"
+          "    | a there: #1 in 0 member 0, of 2; slot 1: cooling for 11.3s more after 1 failure: "
+          "exit code 1\n"
+          "    | d starting: of 1; the agent of the host has not said hello yet\n"
+          "    | b there unlisted draining: #3 in 0 member 1, of 0; discovery no longer names the "
+          "host; it stays drained until 'hvd-elastic undrain'\n")
 
 TAPE_CASE(the_view_says_what_the_end_waits_for,
           TAPE_RUNNING "finished 1\n"
@@ -395,8 +449,8 @@ TAPE_CASE(hosts_that_nobody_knows_any_more_are_forgotten,
           "hosts a:1,c:1 | start c\n"
           "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 1 slots; hosts "
           "with an agent offer 0\n"
-          "    | a starting: of 1; its agent has not said hello yet\n"
-          "    | c starting: of 1; its agent has not said hello yet\n")
+          "    | a starting: of 1; the agent of the host has not said hello yet\n"
+          "    | c starting: of 1; the agent of the host has not said hello yet\n")
 
 TAPE_CASE(a_dead_host_that_is_dropped_is_forgotten,
           TAPE_RUNNING "silent b\n"
@@ -423,17 +477,19 @@ TAPE_CASE(
     "    | b,a < PREPARE 2 after 1: 3,4\n"
     "drain b 8s | record DRAIN b until 9s\n"
     "    | reply HVD_OK\n"
-    "wait 6s | a,b < ABANDON 1 next 2: a:0#1: its time to leave is over\n"
-    "    | a,b < REVOKE 1 lost 1: a:0#1: its time to leave is over\n"
+    "wait 6s | a,b < ABANDON 1 next 2: a:0#1: the worker's time to leave is over\n"
+    "    | a,b < REVOKE 1 lost 1: a:0#1: the worker's time to leave is over\n"
     "    | record ENDED 1 sig9\n"
-    "    | a < KILL 1 in 0s: its time to leave is over\n"
+    "    | a < KILL 1 in 0s: the worker's time to leave is over\n"
     "    | record ENDED 2 sig9\n"
-    "    | a < KILL 2 in 0s: its time to leave is over\n"
+    "    | a < KILL 2 in 0s: the worker's time to leave is over\n"
     "wait 3s | record ENDED 3 sig9\n"
-    "    | b < KILL 3 in 0s: its time to leave is over\n"
+    "    | b < KILL 3 in 0s: the worker's time to leave is over\n"
     "    | record ENDED 4 sig9\n"
-    "    | b < KILL 4 in 0s: its time to leave is over\n"
+    "    | b < KILL 4 in 0s: the worker's time to leave is over\n"
     "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0, short; waits for 2 "
-    "workers; 0 are there\n"
-    "    | a there draining: #1 in 0 doomed 0*, #2 in 1 doomed 1*, of 2; it is being drained\n"
-    "    | b there draining: #3 in 0 doomed 2*, #4 in 1 doomed 3*, of 2; it is being drained\n")
+    "workers; 0 are ready\n"
+    "    | a there draining: #1 in 0 doomed 0*, #2 in 1 doomed 1*, of 2; the host is being "
+    "drained\n"
+    "    | b there draining: #3 in 0 doomed 2*, #4 in 1 doomed 3*, of 2; the host is being "
+    "drained\n")

@@ -11,21 +11,22 @@ static struct core_tape tape;
 
 /* The other workers hear of the death before it is on disk; the slot cools down and gets a new
  * worker. */
-TAPE_CASE(a_failure_is_charged_to_its_slot,
-          TAPE_RUNNING "exited 2 sig11 | a,b < REVOKE 1 lost 2: a:1#2: killed by signal 11\n"
-                       "    | record ENDED 2 sig11\n"
-                       "    | bar a:1 (1): killed by signal 11\n"
-                       "    | a < FORGET 2\n"
-                       "recovering 1,3,4 held=1.1\n"
-                       "wait 22s | record LAUNCH 5 a:1\n"
-                       "    | a < LAUNCH 5 in 1 as 3/4 local 0/1 cross 0/1\n")
+TAPE_CASE(a_failure_is_charged_to_its_slot, TAPE_RUNNING
+          "exited 2 sig11 | a,b < REVOKE 1 lost 2: a:1#2: killed by signal 11 (SIGSEGV)\n"
+          "    | record ENDED 2 sig11\n"
+          "    | bar a:1 (1): killed by signal 11 (SIGSEGV)\n"
+          "    | a < FORGET 2\n"
+          "recovering 1,3,4 held=1.1\n"
+          "wait 22s | record LAUNCH 5 a:1\n"
+          "    | a < LAUNCH 5 in 1 as 3/4 local 0/1 cross 0/1\n")
 
 /* A code of 0 is a failure once a worker has joined. */
-TAPE_CASE(exit_0_before_the_end_is_a_failure, TAPE_RUNNING
-          "exited 2 | a,b < REVOKE 1 lost 2: a:1#2: exit code 0 before its training had finished\n"
-          "    | record ENDED 2 exit0\n"
-          "    | bar a:1 (1): exit code 0 before its training had finished\n"
-          "    | a < FORGET 2\n")
+TAPE_CASE(exit_0_before_the_end_is_a_failure,
+          TAPE_RUNNING "exited 2 | a,b < REVOKE 1 lost 2: a:1#2: exit code 0 before the worker's "
+                       "training had finished\n"
+                       "    | record ENDED 2 exit0\n"
+                       "    | bar a:1 (1): exit code 0 before the worker's training had finished\n"
+                       "    | a < FORGET 2\n")
 
 /* The agent ends the unusable worker by itself; the slot is free after that. */
 TAPE_CASE(
@@ -37,7 +38,7 @@ TAPE_CASE(
     "recovering 2 held=1.1 |\n"
     "recovering 1,3,4 held=1.1\n"
     "exited 2 sig9 | a < FORGET 2\n"
-    "unusable 2 | ! a: a message of #2, which is no more, is dropped\n"
+    "unusable 2 | ! a: a message about worker #2 was dropped: that worker has ended\n"
     "wait 22s | record LAUNCH 5 a:1\n"
     "    | a < LAUNCH 5 in 1 as 3/4 local 0/1 cross 0/1\n")
 
@@ -59,18 +60,20 @@ TAPE_CASE(an_end_counts_once,
                        "exited 3 exit1 from=a |\n")
 
 TAPE_CASE(no_agent_speaks_for_workers_of_another_host, TAPE_RUNNING
-          "finished 3 from=a | ! a: its agent is not believed: FINISHED for #3, which runs on b\n"
-          "left 3 from=a | ! a: its agent is not believed: LEFT for #3, which runs on b\n"
-          "output 99 from=a | ! a: its agent is not believed: OUTPUT for #99, which was never "
-          "launched\n")
+          "finished 3 from=a | ! a: a statement of this host's agent is refused: the agent "
+          "sends FINISHED about worker #3, which runs on b\n"
+          "left 3 from=a | ! a: a statement of this host's agent is refused: the agent "
+          "sends LEFT about worker #3, which runs on b\n"
+          "output 99 from=a | ! a: a statement of this host's agent is refused: the agent "
+          "sends OUTPUT about worker #99, which was never launched\n")
 
 TAPE_CASE(a_round_has_two_deaths, TAPE_RUNNING
-          "exited 3,4 sig9 | a,b < REVOKE 1 lost 3: b:0#3: killed by signal 9\n"
+          "exited 3,4 sig9 | a,b < REVOKE 1 lost 3: b:0#3: killed by signal 9 (SIGKILL)\n"
           "    | record ENDED 3 sig9\n"
-          "    | bar b:0 (1): killed by signal 9\n"
+          "    | bar b:0 (1): killed by signal 9 (SIGKILL)\n"
           "    | b < FORGET 3\n"
           "    | record ENDED 4 sig9\n"
-          "    | bar b:1 (1): killed by signal 9\n"
+          "    | bar b:1 (1): killed by signal 9 (SIGKILL)\n"
           "    | b < FORGET 4\n"
           "recovering 1 held=1.1 | ! a:0#1 has recovered (1 of 2)\n"
           "recovering 2 held=1.1 | record ROUND 2 recovery after 1 from 1.1 of 1,2: 1,2\n"
@@ -83,17 +86,18 @@ TAPE_CASE(a_failure_on_a_host_that_goes_is_not_charged,
                        "    | record ENDED 4 exit1\n"
                        "    | b < FORGET 4\n")
 
-TAPE_CASE(scope_host_takes_the_whole_host_out,
-          "config scope=host min_np=1\n" TAPE_RUNNING
-          "exited 3 exit1 | a,b < REVOKE 1 lost 3: b:0#3: exit code 1\n"
-          "    | record ENDED 3 exit1\n"
-          "    | bar b (1): slot 0: exit code 1\n"
-          "    | record ENDED 4 sig9\n"
-          "    | b < KILL 4 in 5s: its host is set aside after a failure on it\n"
-          "    | b < FORGET 3\n"
-          "recovering 1,2 held=1.1 | record ROUND 2 recovery after 1 from 1.1 of 1,2: 1,2\n"
-          "    | a < ROUND 2 recovery after 1 from 1.1 of 1,2: 1,2\n"
-          "exited 4 sig15 | b < FORGET 4\n")
+TAPE_CASE(
+    scope_host_takes_the_whole_host_out,
+    "config scope=host min_np=1\n" TAPE_RUNNING
+    "exited 3 exit1 | a,b < REVOKE 1 lost 3: b:0#3: exit code 1\n"
+    "    | record ENDED 3 exit1\n"
+    "    | bar b (1): slot 0: exit code 1\n"
+    "    | record ENDED 4 sig9\n"
+    "    | b < KILL 4 in 5s: the worker's host is set aside, because another worker failed there\n"
+    "    | b < FORGET 3\n"
+    "recovering 1,2 held=1.1 | record ROUND 2 recovery after 1 from 1.1 of 1,2: 1,2\n"
+    "    | a < ROUND 2 recovery after 1 from 1.1 of 1,2: 1,2\n"
+    "exited 4 sig15 | b < FORGET 4\n")
 
 TAPE_CASE(scope_slot_leaves_healthy_workers_alone,
           "config min_np=1\n" TAPE_RUNNING "exited 3 exit1\n"
@@ -169,16 +173,18 @@ TAPE_CASE(workers_with_another_state_are_turned_away,
           "ready 1 entries=w:8,b:4 | record READY 1\n"
           "ready 2 manifest=6 entries=w:8,b:5 | record READY 2\n"
           "    | record ENDED 2 sig9\n"
-          "    | bar a:1 (1): its state differs: entry \"b\" has 5 bytes, and 4 on other workers; "
+          "    | bar a:1 (1): the worker's state differs: entry \"b\" has 5 bytes on this worker, "
+          "and 4 bytes on other workers; "
           "run the same program on all hosts\n"
-          "    | a < KILL 2 in 5s: its state differs: entry \"b\" has 5 bytes, and 4 on other "
-          "workers; run the same program on all hosts\n"
+          "    | a < KILL 2 in 5s: the worker's state differs: entry \"b\" has 5 bytes on this "
+          "worker, and 4 bytes on other workers; run the same program on all hosts\n"
           "ready 3 manifest=7 entries=w:8,c:4 | record READY 3\n"
           "    | record ENDED 3 sig9\n"
-          "    | bar a:2 (1): its state differs: entry 2 is \"c\", and \"b\" on other workers; run "
+          "    | bar a:2 (1): the worker's state differs: entry 2 is \"c\" on this worker, and "
+          "\"b\" on other workers; run "
           "the same program on all hosts\n"
-          "    | a < KILL 3 in 5s: its state differs: entry 2 is \"c\", and \"b\" on other "
-          "workers; run the same program on all hosts\n")
+          "    | a < KILL 3 in 5s: the worker's state differs: entry 2 is \"c\" on this worker, "
+          "and \"b\" on other workers; run the same program on all hosts\n")
 
 TAPE_CASE(
     workers_with_other_types_are_turned_away,
@@ -189,24 +195,24 @@ TAPE_CASE(
     "ready 1 entries=w:8:7,b:4 | record READY 1\n"
     "ready 2 manifest=6 entries=w:8:8,b:4 | record READY 2\n"
     "    | record ENDED 2 sig9\n"
-    "    | bar a:1 (1): its state differs: entry \"w\" consists of float64, and of float32 on "
-    "other "
-    "workers; run the same program on all hosts\n"
-    "    | a < KILL 2 in 5s: its state differs: entry \"w\" consists of float64, and of float32 on "
-    "other workers; run the same program on all hosts\n"
+    "    | bar a:1 (1): the worker's state differs: entry \"w\" consists of float64 on this "
+    "worker, and of float32 on other workers; run the same program on all hosts\n"
+    "    | a < KILL 2 in 5s: the worker's state differs: entry \"w\" consists of float64 on this "
+    "worker, and of float32 on other workers; run the same program on all hosts\n"
     "ready 3 manifest=7 entries=w:8:64,b:4 | record READY 3\n"
     "    | record ENDED 3 sig9\n"
-    "    | bar a:2 (1): its state differs: entry \"w\" consists of an unknown type, and of float32 "
-    "on "
-    "other workers; run the same program on all hosts\n"
-    "    | a < KILL 3 in 5s: its state differs: entry \"w\" consists of an unknown type, and of "
-    "float32 on other workers; run the same program on all hosts\n"
+    "    | bar a:2 (1): the worker's state differs: entry \"w\" consists of an unknown type on "
+    "this worker, and of float32 on other workers; run the same program on all hosts\n"
+    "    | a < KILL 3 in 5s: the worker's state differs: entry \"w\" consists of an unknown type "
+    "on this worker, and of float32 on other workers; run the same program on all hosts\n"
     "ready 4 manifest=8 entries=w:8:7,b:4! | record READY 4\n"
     "    | record ENDED 4 sig9\n"
-    "    | bar a:3 (1): its state differs: functions of the program save entry \"b\" on some "
+    "    | bar a:3 (1): the worker's state differs: functions of the program save entry \"b\" on "
+    "some "
     "workers "
     "only; run the same program on all hosts\n"
-    "    | a < KILL 4 in 5s: its state differs: functions of the program save entry \"b\" on some "
+    "    | a < KILL 4 in 5s: the worker's state differs: functions of the program save entry \"b\" "
+    "on some "
     "workers only; run the same program on all hosts\n")
 
 TAPE_CASE(a_worker_with_more_entries_is_turned_away,
@@ -217,39 +223,46 @@ TAPE_CASE(a_worker_with_more_entries_is_turned_away,
           "ready 1 entries=w:8\n"
           "ready 2 manifest=6 entries=w:8,b:5 | record READY 2\n"
           "    | record ENDED 2 sig9\n"
-          "    | bar a:1 (1): its state differs: entry \"b\" is missing on other workers; run the "
+          "    | bar a:1 (1): the worker's state differs: entry \"b\" is missing on other workers; "
+          "run the "
           "same program on all hosts\n"
-          "    | a < KILL 2 in 5s: its state differs: entry \"b\" is missing on other workers; run "
+          "    | a < KILL 2 in 5s: the worker's state differs: entry \"b\" is missing on other "
+          "workers; run "
           "the same program on all hosts\n"
           "ready 3 manifest=7 | record READY 3\n"
           "    | record ENDED 3 sig9\n"
-          "    | bar a:2 (1): its state differs from that of the others; run the same program on "
+          "    | bar a:2 (1): the worker's state differs from the state of the other workers; run "
+          "the same program on "
           "all hosts\n"
-          "    | a < KILL 3 in 5s: its state differs from that of the others; run the same program "
+          "    | a < KILL 3 in 5s: the worker's state differs from the state of the other workers; "
+          "run the same program "
           "on all hosts\n"
           "ready 4 manifest=5 entries=w:8 | record READY 4\n"
           "    | record ROUND 1 first after 0 from 1.0 of 1: 1,4\n"
           "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,4\n")
 
-TAPE_CASE(
-    the_first_worker_may_be_the_different_worker,
-    "config np=3 min_np=1\n"
-    "start\n"
-    "hosts a:4\n"
-    "hello a\n"
-    "ready 1 entries=W:8\n"
-    "ready 2 manifest=6 entries=w:8 | record READY 2\n"
-    "    | record ENDED 2 sig9\n"
-    "    | bar a:1 (1): its state differs: entry 1 is \"w\", and \"W\" on other workers; run the "
-    "same program on all hosts\n"
-    "    | a < KILL 2 in 5s: its state differs: entry 1 is \"w\", and \"W\" on other workers; run "
-    "the same program on all hosts\n"
-    "ready 3 manifest=6 entries=w:8 | record READY 3\n"
-    "    | record ENDED 1 sig9\n"
-    "    | bar a:0 (1): its state differs from that of most; run the same program on all hosts\n"
-    "    | a < KILL 1 in 5s: its state differs from that of most; run the same program on all "
-    "hosts\n"
-    "ready 4 manifest=6 entries=w:8 | record READY 4\n")
+TAPE_CASE(the_first_worker_may_be_the_different_worker,
+          "config np=3 min_np=1\n"
+          "start\n"
+          "hosts a:4\n"
+          "hello a\n"
+          "ready 1 entries=W:8\n"
+          "ready 2 manifest=6 entries=w:8 | record READY 2\n"
+          "    | record ENDED 2 sig9\n"
+          "    | bar a:1 (1): the worker's state differs: entry 1 is \"w\" on this worker, and "
+          "\"W\" on other workers; run the "
+          "same program on all hosts\n"
+          "    | a < KILL 2 in 5s: the worker's state differs: entry 1 is \"w\" on this worker, "
+          "and \"W\" on other workers; run "
+          "the same program on all hosts\n"
+          "ready 3 manifest=6 entries=w:8 | record READY 3\n"
+          "    | record ENDED 1 sig9\n"
+          "    | bar a:0 (1): the worker's state differs from the state of most workers; run the "
+          "same program on all hosts\n"
+          "    | a < KILL 1 in 5s: the worker's state differs from the state of most workers; run "
+          "the same program on all "
+          "hosts\n"
+          "ready 4 manifest=6 entries=w:8 | record READY 4\n")
 
 TAPE_CASE(the_first_entries_may_come_later,
           "config np=2 min_np=1\n"
@@ -259,9 +272,11 @@ TAPE_CASE(the_first_entries_may_come_later,
           "ready 1\n"
           "ready 2 manifest=6 entries=w:8 | record READY 2\n"
           "    | record ENDED 2 sig9\n"
-          "    | bar a:1 (1): its state differs from that of the others; run the same program on "
+          "    | bar a:1 (1): the worker's state differs from the state of the other workers; run "
+          "the same program on "
           "all hosts\n"
-          "    | a < KILL 2 in 5s: its state differs from that of the others; run the same program "
+          "    | a < KILL 2 in 5s: the worker's state differs from the state of the other workers; "
+          "run the same program "
           "on all hosts\n"
           "ready 3 entries=w:8 | record READY 3\n"
           "    | record ROUND 1 first after 0 from 1.0 of 1: 1,3\n"

@@ -175,6 +175,10 @@ TEST(records_are_described)
         "STUCK host=a slot=5 failures=-6 job=0 commit=0.0",
         "KEY host=a epoch=-6 code=0",
         "BASE incarnation=3 round=4 previous=1 commit=0.0 rounds=0 epoch=-6 joined=0",
+        "STORE incarnation=3 call=0 round=4 code=0 key=why",
+        "TOKEN id=why host=a uses=-6 code=0",
+        "NOTICE host=a honoured=-6 of 0",
+        "GOODPUT host=a use=5 worker_us=0 us=0",
         "? incarnation=3 round=4",
     };
     char line[JOURNAL_LINE_MAX];
@@ -291,25 +295,29 @@ static int replay(struct journal_record record, struct hvd_err *err)
 }
 
 static const struct wrong wrong_records[] = {
-    WRONG("a kind that", .kind = (enum journal_kind)77),
+    WRONG("this kind of record", .kind = (enum journal_kind)77),
     WRONG("not the next one", .kind = JOURNAL_LAUNCH, .incarnation = 5, .host = "b"),
     WRONG("not the next one", .kind = JOURNAL_LAUNCH, .host = "b"),
-    WRONG("no such host", .kind = JOURNAL_LAUNCH, .incarnation = 3, .host = ""),
-    WRONG("no such host", .kind = JOURNAL_LAUNCH, .incarnation = 3, .host = "b", .slot = 5000),
-    WRONG("slot is taken", .kind = JOURNAL_LAUNCH, .incarnation = 3, .host = "a"),
-    WRONG("no such rank", .kind = JOURNAL_LAUNCH, .incarnation = 3, .host = "b", .value = 2),
-    WRONG("no such rank", .kind = JOURNAL_LAUNCH, .incarnation = 3, .host = "b", .value = -1),
-    WRONG("no such round", .kind = JOURNAL_ROUND, TWO),
-    WRONG("no such round", SECOND),
-    WRONG("no such round", SECOND, .members = { known, 1 }, .holders = { known, 2 }),
-    WRONG("no such round", SECOND, .members = { known, LIMIT_WORKERS + 1 }),
-    WRONG("no such round", SECOND, TWO, .cause = CAUSE_COUNT),
+    WRONG("no job can have this host", .kind = JOURNAL_LAUNCH, .incarnation = 3, .host = ""),
+    WRONG("no job can have this host", .kind = JOURNAL_LAUNCH, .incarnation = 3, .host = "b",
+          .slot = 5000),
+    WRONG("still has the slot", .kind = JOURNAL_LAUNCH, .incarnation = 3, .host = "a"),
+    WRONG("no worker can have this rank", .kind = JOURNAL_LAUNCH, .incarnation = 3, .host = "b",
+          .value = 2),
+    WRONG("no worker can have this rank", .kind = JOURNAL_LAUNCH, .incarnation = 3, .host = "b",
+          .value = -1),
+    WRONG("no driver can begin this round", .kind = JOURNAL_ROUND, TWO),
+    WRONG("no driver can begin this round", SECOND),
+    WRONG("no driver can begin this round", SECOND, .members = { known, 1 },
+          .holders = { known, 2 }),
+    WRONG("no driver can begin this round", SECOND, .members = { known, LIMIT_WORKERS + 1 }),
+    WRONG("no driver can begin this round", SECOND, TWO, .cause = CAUSE_COUNT),
     WRONG("does not follow", .kind = JOURNAL_ROUND, .round = 3, .previous = 2, TWO),
     WRONG("never launched", SECOND, .members = { nobody, 1 }),
     WRONG("never launched", SECOND, .members = { stranger, 1 }),
-    WRONG("no such host", .kind = JOURNAL_DRAIN, .host = "?", .wall_us = 1),
-    WRONG("no such host", .kind = JOURNAL_DRAIN, .host = "a", .wall_us = -1),
-    WRONG("no such host", .kind = JOURNAL_DRAIN, .host = "a", .slot = 5000),
+    WRONG("no job can have this host", .kind = JOURNAL_DRAIN, .host = "?", .wall_us = 1),
+    WRONG("no job can have this host", .kind = JOURNAL_DRAIN, .host = "a", .wall_us = -1),
+    WRONG("no job can have this host", .kind = JOURNAL_DRAIN, .host = "a", .slot = 5000),
 };
 
 TEST(impossible_records_are_refused)
@@ -338,7 +346,7 @@ TEST(a_first_round_that_is_a_switch_is_refused)
     for (size_t i = 0; records_before[i].record.kind != JOURNAL_ROUND; i++)
         CHECK_OK(t, core_replay(tape.core, &records_before[i].record, &err));
     CHECK_CODE(t, core_replay(tape.core, &record, &err), HVD_E_CORRUPT);
-    CHECK_HAS(t, err.text, "no such round");
+    CHECK_HAS(t, err.text, "no driver can begin this round");
 out:
     tape_release(&tape);
 }

@@ -174,7 +174,7 @@ TAPE_CASE(
                                           "    | record LAUNCH 3 a:0\n"
                                           "    | a < LAUNCH 3 in 0 as 0/2 local 0/2 cross 0/1\n"
                                           "exited 3 sig11 | record ENDED 3 sig11\n"
-                                          "    | bar a:0 (2): killed by signal 11\n"
+                                          "    | bar a:0 (2): killed by signal 11 (SIGSEGV)\n"
                                           "    | a < FORGET 3\n"
                                           "    | record STUCK a:0 2 job 2 since 0.1\n"
                                           "    | record LAUNCH 4 a:0\n"
@@ -189,17 +189,18 @@ TAPE_CASE(
 
 /* A failure sets the host aside, and the driver kills the other command: so no command fails in all
  * slots, and only the commands that failed by themselves count. */
-TAPE_CASE(a_command_that_always_fails_ends_the_job_with_scope_host,
-          "config np=2 min_np=2 max_np=2 cooldown=0 progress_restarts=2 scope=host\n"
-          "start\nhosts a:2\nhello a\nlaunched 1,2\n"
-          "exited 1 exit1\nexited 2 sig15\n"
-          "exited 3 exit1\nexited 4 sig15\n"
-          "exited 5 exit1 | record ENDED 5 exit1\n"
-          "    | bar a (3): slot 0: exit code 1\n"
-          "    | record ENDED 6 sig9\n"
-          "    | a < KILL 6 in 5s: its host is set aside after a failure on it\n"
-          "    | a < FORGET 5\n"
-          "    | record STUCK a:0 3 job 3 since 0.0\n" OVER_AFTER("a:0", "3", "a:0#5: exit code 1"))
+TAPE_CASE(
+    a_command_that_always_fails_ends_the_job_with_scope_host,
+    "config np=2 min_np=2 max_np=2 cooldown=0 progress_restarts=2 scope=host\n"
+    "start\nhosts a:2\nhello a\nlaunched 1,2\n"
+    "exited 1 exit1\nexited 2 sig15\n"
+    "exited 3 exit1\nexited 4 sig15\n"
+    "exited 5 exit1 | record ENDED 5 exit1\n"
+    "    | bar a (3): slot 0: exit code 1\n"
+    "    | record ENDED 6 sig9\n"
+    "    | a < KILL 6 in 5s: the worker's host is set aside, because another worker failed there\n"
+    "    | a < FORGET 5\n"
+    "    | record STUCK a:0 3 job 3 since 0.0\n" OVER_AFTER("a:0", "3", "a:0#5: exit code 1"))
 
 TAPE_CASE(a_success_of_another_command_is_progress,
           "config np=3 min_np=3 max_np=3 cooldown=0 progress_restarts=2\n"
@@ -365,10 +366,10 @@ TAPE_CASE(a_failure_that_was_not_judged_is_not_lost,
           "recovering 1 held=3.0/7 | record STUCK a:1 2 job 2 since 1.4\n"
           "    | record OVER 1: 2 rounds in a row ended by a failure without a newer commit in "
           "between, more than --progress-restarts-job 1 allows: the training makes no progress; "
-          "the last: a:1#3: it failed under an earlier driver\n"
+          "the last: a:1#3: the worker failed under an earlier driver\n"
           "    | a < STOP: 2 rounds in a row ended by a failure without a newer commit in between, "
           "more than --progress-restarts-job 1 allows: the training makes no progress; the last: "
-          "a:1#3: it failed under an earlier driver\n")
+          "a:1#3: the worker failed under an earlier driver\n")
 
 /* The driver dies between the records of two slots that failed together: its successor counts the
  * slot that is missing, and the failure of the job no second time. */

@@ -23,6 +23,7 @@ static struct msg_held held[] = {
 static void make(enum msg_type type, uint64_t incarnation, uint64_t round, struct msg *ret_msg)
 {
     static const uint64_t missing[] = { 2, 4, 99 };
+    uint64_t calls = tape.digest % 1000 + incarnation + round; /* the same for the same seed */
     struct msg msg = { .type = type, .incarnation = incarnation, .round = round };
 
     switch (type) {
@@ -42,6 +43,17 @@ static void make(enum msg_type type, uint64_t incarnation, uint64_t round, struc
     case MSG_PREPARED: msg.u.prepared.text = ""; break;
     case MSG_UNUSABLE: msg.u.unusable.text = ""; break;
     case MSG_REMARK: msg.u.remark.text = ""; break;
+    case MSG_PERSIST: msg.u.persist.commit = COMMIT_FIRST_OF(round); break;
+    case MSG_STORE:
+        msg.round = calls % 3 ? round : 0;
+        msg.u.store = (struct msg_store){
+            .number = calls / 2,
+            .channel = (uint32_t)(calls % LIMIT_STORE_CALLS),
+            .op = (uint32_t)(calls % STORE_OP_COUNT),
+            .key = calls % 5 ? "k" : "l",
+            .value = {(const uint8_t *)"1", 1}
+        };
+        break;
     case MSG_FINISHED: msg.u.finished.text = ""; break;
     case MSG_LAUNCH_FAILED:
         msg.u.launch_failed = (struct msg_launch_failed){ .code = HVD_E_BUSY, .text = "" };
@@ -165,8 +177,8 @@ static const struct view_worker *find_worker(const struct core_view *view, uint6
 /* Returns the type of the message that a worker in this state would send next, most of the time. */
 static enum msg_type likely_type(const struct core_view *view, uint64_t incarnation)
 {
-    static const enum msg_type often_ends[] = { MSG_EXITED, MSG_EXITED, MSG_STALLED, MSG_REMARK,
-                                                MSG_UNUSABLE };
+    static const enum msg_type often_ends[] = { MSG_EXITED,   MSG_EXITED,  MSG_STALLED, MSG_REMARK,
+                                                MSG_UNUSABLE, MSG_PERSIST, MSG_STORE };
     const struct view_worker *worker = find_worker(view, incarnation);
 
     if (!rng_below(&rng, 2000))

@@ -140,7 +140,7 @@ TAPE_CASE(a_job_that_may_grow_does_not_wait_for_the_first_hosts,
 /* Worker 1 dies, worker 3 starts on host c with rank 0, and all commands end. */
 #define RANK_0_GOES_TO_C(term)                             \
     "exited 1 sig9 | record ENDED 1 sig9\n"                \
-    "    | bar a:0 (1): killed by signal 9\n"              \
+    "    | bar a:0 (1): killed by signal 9 (SIGKILL)\n"    \
     "    | a < FORGET 1\n"                                 \
     "    | start c\n"                                      \
     "hello c | c < WELCOME_AGENT term " term "\n"          \
@@ -199,7 +199,7 @@ TAPE_CASE(a_successor_gives_the_same_ranks_on_a_host_that_came_back,
           "hello a #4:0\n"
           "hello b #3:0\n"
           "exited 3 sig9 | record ENDED 3 sig9\n"
-          "    | bar b:0 (2): killed by signal 9\n"
+          "    | bar b:0 (2): killed by signal 9 (SIGKILL)\n"
           "    | b < FORGET 3\n"
           "wait 30s | record STUCK b:0 1 job 2 since 0.0\n"
           "    | record LAUNCH 5 b:0\n"
@@ -257,7 +257,7 @@ TAPE_CASE(
     "exited 10,11 exit1\n"
     "view | stopping term 1 round 0: , floor 0, resets 0; waits for agents to end their workers\n"
     "    | a there: #12 in 0 launching, of 1\n"
-    "    | b there draining: of 1; it is being drained\n"
+    "    | b there draining: of 1; the host is being drained\n"
     "    | c there: of 1\n")
 
 TAPE_CASE(a_launch_that_fails_frees_the_seat,
@@ -268,9 +268,27 @@ TAPE_CASE(a_launch_that_fails_frees_the_seat,
           "launchfail 2 -10 | record ENDED 2 exit-10\n"
           "    | bar a:1 (1): the worker could not be started: no\n"
           "    | a < FORGET 2\n"
-          "launchfail 2 -10 | ! a: a message of #2, which is no more, is dropped\n"
+          "launchfail 2 -10 | ! a: a message about worker #2 was dropped: that worker has ended\n"
           "launchfail 1 -4 | record ENDED 1 exit-4\n"
           "    | a < FORGET 1\n")
+
+/* The agent ends, as on a machine that shuts down, and falls silent. The host is used again when it
+ * is back. */
+TAPE_CASE(a_host_whose_agent_was_ending_is_used_again,
+          "config np=2 min_np=2\n"
+          "start\n"
+          "hosts a:1,b:1\n"
+          "hello a\n"
+          "hello b\n"
+          "launchfail 1 -4 | record ENDED 1 exit-4\n"
+          "    | a < FORGET 1\n"
+          "silent a\n"
+          "wait 20s | close a: silent for longer than the lease\n"
+          "    | bar a (1): silent for longer than the lease\n"
+          "wait 30s | start a\n"
+          "hello a | a < WELCOME_AGENT term 1\n"
+          "    | record LAUNCH 3 a:0\n"
+          "    | a < LAUNCH 3 in 0 as 0/2 local 0/1 cross 0/2\n")
 
 TAPE_CASE(a_worker_that_joins_late_is_killed,
           "config np=2 start_timeout=20s\n"
@@ -280,8 +298,8 @@ TAPE_CASE(a_worker_that_joins_late_is_killed,
           "launched 1,2\n"
           "ready 1\n"
           "wait 21s | record ENDED 2 sig9\n"
-          "    | bar a:1 (1): it did not call hvd_elastic_run within --start-timeout\n"
-          "    | a < KILL 2 in 5s: it did not call hvd_elastic_run within --start-timeout\n"
+          "    | bar a:1 (1): the worker did not call hvd_elastic_run within --start-timeout\n"
+          "    | a < KILL 2 in 5s: the worker did not call hvd_elastic_run within --start-timeout\n"
           "exited 2 sig15 | a < FORGET 2\n")
 
 TAPE_CASE(
@@ -339,7 +357,7 @@ TAPE_CASE(an_agent_that_never_says_hello_charges_its_host,
           "config np=2 agent_start=15s\n"
           "start\n"
           "hosts a:2 | start a\n"
-          "wait 15s | bar a (1): its agent did not say hello\n")
+          "wait 15s | bar a (1): the agent of this host did not say hello in time\n")
 
 TAPE_CASE(an_agent_that_strangers_keep_out_does_not_charge_its_host,
           "config np=2 agent_start=15s\n"
@@ -348,7 +366,8 @@ TAPE_CASE(an_agent_that_strangers_keep_out_does_not_charge_its_host,
           "wait 5s |\n"
           "crowd |\n"
           "wait 10s | start a\n"
-          "wait 15s | bar a (1): its agent did not say hello\n") /* the crowd is over */
+          "wait 15s | bar a (1): the agent of this host did not say hello in time\n") /* the crowd
+                                                                                         is over */
 
 TAPE_CASE(a_crowd_before_an_agent_was_started_excuses_nothing,
           "config np=2 agent_start=15s\n"
@@ -356,7 +375,7 @@ TAPE_CASE(a_crowd_before_an_agent_was_started_excuses_nothing,
           "crowd |\n"
           "wait 1s |\n"
           "hosts a:2 | start a\n"
-          "wait 15s | bar a (1): its agent did not say hello\n")
+          "wait 15s | bar a (1): the agent of this host did not say hello in time\n")
 
 TAPE_CASE(a_host_that_cannot_be_reached_is_not_tried_at_every_moment,
           "config np=2 cooldown=0 beat=1s\n"

@@ -55,16 +55,16 @@ TAPE_CASE(no_worker_is_late_when_its_agent_is_just_back,
                        "wait 4800ms |\n"
                        "entered 3,4 | ! round 1: all 4 train\n")
 
-#define TOLD_LATE_OF_A_REVOKE                                  \
-    "config stall=5s agent_start=1m\n" TAPE_RUNNING "kill\n"   \
-    "start\n"                                                  \
-    "hello a #1:0 #2:1\n"                                      \
-    "recovering 1,2 held=1.1\n"                                \
-    "wait 20s |\n"                                             \
-    "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"           \
-    "    | b < REVOKE 1: it was revoked while you were away\n" \
-    "    | b < REVOKE 1: it was revoked while you were away\n" \
-    "recovering 3 held=1.1\n"                                  \
+#define TOLD_LATE_OF_A_REVOKE                                              \
+    "config stall=5s agent_start=1m\n" TAPE_RUNNING "kill\n"               \
+    "start\n"                                                              \
+    "hello a #1:0 #2:1\n"                                                  \
+    "recovering 1,2 held=1.1\n"                                            \
+    "wait 20s |\n"                                                         \
+    "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"                       \
+    "    | b < REVOKE 1: the round was revoked while the agent was away\n" \
+    "    | b < REVOKE 1: the round was revoked while the agent was away\n" \
+    "recovering 3 held=1.1\n"                                              \
     "wait 4900ms |\n"
 
 /* While the agent was away, no driver could tell its worker that the round is dead, nor hear that
@@ -75,8 +75,8 @@ TAPE_CASE(no_stop_is_late_before_the_agent_is_back, TOLD_LATE_OF_A_REVOKE
 
 TAPE_CASE(a_worker_told_late_may_be_late,
           TOLD_LATE_OF_A_REVOKE "wait 200ms | record ENDED 4 sig9\n"
-                                "    | bar b:1 (1): it did not stop for the recovery\n"
-                                "    | b < KILL 4 in 5s: it did not stop for the recovery\n"
+                                "    | bar b:1 (1): the worker did not stop for the recovery\n"
+                                "    | b < KILL 4 in 5s: the worker did not stop for the recovery\n"
                                 "    | record ROUND 2 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n"
                                 "    | a,b < ROUND 2 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n")
 
@@ -100,22 +100,23 @@ TAPE_CASE(a_leaver_is_not_late_whose_agent_is_not_back_yet,
           "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
           "wait 4900ms |\n"
           "wait 200ms | record ENDED 4 sig9\n"
-          "    | b < KILL 4 in 5s: it has left and does not end\n")
+          "    | b < KILL 4 in 5s: the worker has left, but its process has not ended\n")
 
-TAPE_CASE(no_start_is_late_before_the_agent_is_back,
-          "config start_timeout=20s agent_start=1m\n" TAPE_LAUNCHED "ready 1\n"
-          "kill\n"
-          "start\n"
-          "hello a #1:0 #2:1\n"
-          "ready 1,2\n"
-          "hosts a:2,b:2\n"
-          "wait 40s |\n"
-          "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
-          "ready 3\n"
-          "wait 19900ms |\n"
-          "wait 200ms | record ENDED 4 sig9\n"
-          "    | bar b:1 (1): it did not call hvd_elastic_run within --start-timeout\n"
-          "    | b < KILL 4 in 5s: it did not call hvd_elastic_run within --start-timeout\n")
+TAPE_CASE(
+    no_start_is_late_before_the_agent_is_back,
+    "config start_timeout=20s agent_start=1m\n" TAPE_LAUNCHED "ready 1\n"
+    "kill\n"
+    "start\n"
+    "hello a #1:0 #2:1\n"
+    "ready 1,2\n"
+    "hosts a:2,b:2\n"
+    "wait 40s |\n"
+    "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
+    "ready 3\n"
+    "wait 19900ms |\n"
+    "wait 200ms | record ENDED 4 sig9\n"
+    "    | bar b:1 (1): the worker did not call hvd_elastic_run within --start-timeout\n"
+    "    | b < KILL 4 in 5s: the worker did not call hvd_elastic_run within --start-timeout\n")
 
 /* When the time to leave is over, the machine may be gone: the driver does not wait for the worker,
  * and counts the worker's end as no failure of any slot. */
@@ -126,13 +127,13 @@ TAPE_CASE(a_time_to_leave_is_over_whoever_is_heard,
           "hello a #1:0 #2:1\n"
           "entered 1,2\n"
           "hosts a:2,b:2\n"
-          "wait 21s | a < REVOKE 1 lost 3: b:0#3: its time to leave is over\n"
+          "wait 21s | a < REVOKE 1 lost 3: b:0#3: the worker's time to leave is over\n"
           "    | record ENDED 3 sig9\n"
           "    | record ENDED 4 sig9\n"
           "recovering 1,2 held=1.1\n"
           "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
-          "    | b < KILL 3 in 0s: it was counted as dead\n"
-          "    | b < KILL 4 in 0s: it was counted as dead\n")
+          "    | b < KILL 3 in 0s: the worker was counted as dead\n"
+          "    | b < KILL 4 in 0s: the worker was counted as dead\n")
 
 TAPE_CASE(
     every_record_may_be_there_twice, TAPE_RUNNING
@@ -146,10 +147,10 @@ TAPE_CASE(
     "    | start b\n"
     "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
     "    | a < ROUND 2 recovery after 1 from 1.5 of 1,2,3: 1,2,3\n"
-    "    | a < ABANDON 2 next 3: it was abandoned while you were away\n"
+    "    | a < ABANDON 2 next 3: the round was abandoned while the agent was away\n"
     "hello b #3:0 | b < WELCOME_AGENT term 2\n"
     "    | b < ROUND 2 recovery after 1 from 1.5 of 1,2,3: 1,2,3\n"
-    "    | b < ABANDON 2 next 3: it was abandoned while you were away\n"
+    "    | b < ABANDON 2 next 3: the round was abandoned while the agent was away\n"
     "view | running term 2 round 2 from 1.5: 1,2,3, floor 1, resets 1\n"
     "    | a there unlisted: #1 in 0 member 0, #2 in 1 member 1, of 0; discovery has not answered "
     "yet\n"
@@ -212,10 +213,10 @@ TAPE_CASE(a_death_that_was_recorded_revokes_again, TAPE_RUNNING
           "    | start a\n"
           "    | start b\n"
           "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
-          "    | a < REVOKE 1: it was revoked while you were away\n"
-          "    | a < REVOKE 1: it was revoked while you were away\n"
+          "    | a < REVOKE 1: the round was revoked while the agent was away\n"
+          "    | a < REVOKE 1: the round was revoked while the agent was away\n"
           "hello b #3:0 | b < WELCOME_AGENT term 2\n"
-          "    | b < REVOKE 1: it was revoked while you were away\n"
+          "    | b < REVOKE 1: the round was revoked while the agent was away\n"
           "recovering 1-3 held=1.1 | record ROUND 2 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n"
           "    | a,b < ROUND 2 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n")
 
@@ -223,7 +224,7 @@ TAPE_CASE(a_host_that_does_not_come_back_is_dead,
           TAPE_RUNNING "kill\n"
                        "start\n"
                        "hello a #1:0 #2:1\n"
-                       "wait 61s | a < REVOKE 1 lost 3: b:0#3: its host is silent\n"
+                       "wait 61s | a < REVOKE 1 lost 3: b:0#3: the worker's host is silent\n"
                        "    | record ENDED 3 silent\n"
                        "    | record ENDED 4 silent\n"
                        "    | bar b (1): silent for longer than the lease\n")
@@ -248,7 +249,7 @@ TAPE_CASE(a_host_that_does_not_come_back_is_waited_for,
 
 TAPE_CASE(the_lease_counts_once_the_round_is_over,
           "config discovery=20s\n" HALF_IS_MET "wait 75s\n"
-          "recovering 1 held=1.3 | a < REVOKE 1: a:0#1: its collectives failed\n"
+          "recovering 1 held=1.3 | a < REVOKE 1: a:0#1: the worker's collectives failed\n"
           "recovering 2 held=1.3\n"
           "wait 8s |\n"
           "wait 2s | record ENDED 3 silent\n"
@@ -261,14 +262,14 @@ TAPE_CASE(the_lease_counts_once_a_worker_waits,
           HALF_IS_MET "wait 75s\n"
                       "stalled 1 1m 3,4\n"
                       "wait 8s |\n"
-                      "wait 4s | a < REVOKE 1 lost 3: b:0#3: its host is silent\n"
+                      "wait 4s | a < REVOKE 1 lost 3: b:0#3: the worker's host is silent\n"
                       "    | record ENDED 3 silent\n"
                       "    | record ENDED 4 silent\n"
                       "    | bar b (1): silent for longer than the lease\n")
 
 TAPE_CASE(the_wait_ends_with_the_grace_of_an_agent,
           "config driver_grace=1m\n" HALF_IS_MET "wait 109s\n"
-          "wait 2s | a < REVOKE 1 lost 3: b:0#3: its host is silent\n"
+          "wait 2s | a < REVOKE 1 lost 3: b:0#3: the worker's host is silent\n"
           "    | record ENDED 3 silent\n"
           "    | record ENDED 4 silent\n"
           "    | bar b (1): silent for longer than the lease\n")
@@ -308,14 +309,14 @@ TAPE_CASE(a_switch_that_was_recorded_is_told_again,
                        "entered 1-3 | record ENTERED 2\n"
                        "left 4 | ! b:1#4 has left\n")
 
-TAPE_CASE(a_change_that_was_not_is_abandoned,
-          TAPE_RUNNING "hosts a:2,b:1\n"
-                       "prepared 1-3\n"
-                       "kill\n"
-                       "start\n"
-                       "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
-                       "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
-                       "    | a < ABANDON 1 next 2: it was abandoned while you were away\n")
+TAPE_CASE(a_change_that_was_not_is_abandoned, TAPE_RUNNING
+          "hosts a:2,b:1\n"
+          "prepared 1-3\n"
+          "kill\n"
+          "start\n"
+          "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
+          "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+          "    | a < ABANDON 1 next 2: the round was abandoned while the agent was away\n")
 
 TAPE_CASE(a_finished_job_goes_on_ending,
           TAPE_RUNNING "finished 1,2\n"
@@ -360,10 +361,10 @@ TAPE_CASE(a_late_failure_is_not_forgotten,
           "start\n"
           "hello a #2:1\n"
           "exited 2 | record ENDED 2 exit0\n"
-          "    | record OVER 1: the training has finished, but a worker failed after it: a:0#1: it "
-          "did not end well after its training had finished\n"
-          "    | a < STOP: the training has finished, but a worker failed after it: a:0#1: it did "
-          "not end well after its training had finished\n"
+          "    | record OVER 1: the training has finished, but a worker failed: "
+          "a:0#1: the worker did not end well after its training had finished\n"
+          "    | a < STOP: the training has finished, but a worker failed: "
+          "a:0#1: the worker did not end well after its training had finished\n"
           "    | a < FORGET 2\n")
 
 TAPE_CASE(a_job_that_was_over_stays_over,
@@ -380,7 +381,8 @@ TAPE_CASE(a_job_that_was_over_stays_over,
                        "    | a < FORGET 2\n"
                        "closed a | ! a: the agent of this host has ended as told\n"
                        "wait 21s | exit 2: stopped by me; hosts that could not be reached: 1 (b); "
-                       "workers there end after --driver-grace\n")
+                       "workers there end when their agent is heard again, and a running agent "
+                       "ends them by itself within 10m10s\n")
 
 TAPE_CASE(an_empty_job_that_was_over_ends_at_once,
           "config np=1 min_np=1\n"
@@ -390,25 +392,26 @@ TAPE_CASE(an_empty_job_that_was_over_ends_at_once,
           "start | record TERM 2\n"
           "    | exit 1: the first discovery has failed: broken\n")
 
-TAPE_CASE(drains_and_bars_outlive_the_driver,
-          "config min_np=1\n" TAPE_RUNNING "exited 4 exit1\n"
-          "recovering 1-3 held=1.1\n"
-          "drain b:0 1h\n"
-          "drain a never\n"
-          "clear a\n"
-          "drain a 10s\n"
-          "kill\n"
-          "start\n"
-          "hosts a:2,b:2\n"
-          "hello a #1:0 #2:1\n"
-          "view | running term 2 round 2 from 1.1: 1,2,3, floor 1, resets 1\n"
-          "    | a there draining: #1 in 0 member 0, #2 in 1 member 1, of 2; it is being drained\n"
-          "    | b away: #3 in 0 member 2, of 2; the connection to its agent is gone\n"
-          "wait 10s | a < REVOKE 2 lost 1: a:0#1: its time to leave is over\n"
-          "    | record ENDED 1 sig9\n"
-          "    | a < KILL 1 in 0s: its time to leave is over\n"
-          "    | record ENDED 2 sig9\n"
-          "    | a < KILL 2 in 0s: its time to leave is over\n")
+TAPE_CASE(
+    drains_and_bars_outlive_the_driver,
+    "config min_np=1\n" TAPE_RUNNING "exited 4 exit1\n"
+    "recovering 1-3 held=1.1\n"
+    "drain b:0 1h\n"
+    "drain a never\n"
+    "clear a\n"
+    "drain a 10s\n"
+    "kill\n"
+    "start\n"
+    "hosts a:2,b:2\n"
+    "hello a #1:0 #2:1\n"
+    "view | running term 2 round 2 from 1.1: 1,2,3, floor 1, resets 1\n"
+    "    | a there draining: #1 in 0 member 0, #2 in 1 member 1, of 2; the host is being drained\n"
+    "    | b away: #3 in 0 member 2, of 2; the connection to its agent is gone\n"
+    "wait 10s | a < REVOKE 2 lost 1: a:0#1: the worker's time to leave is over\n"
+    "    | record ENDED 1 sig9\n"
+    "    | a < KILL 1 in 0s: the worker's time to leave is over\n"
+    "    | record ENDED 2 sig9\n"
+    "    | a < KILL 2 in 0s: the worker's time to leave is over\n")
 
 /* Without an end of the notice, a later driver would drain the host again, should the host have
  * come back by then. */
@@ -454,8 +457,7 @@ TAPE_CASE(a_leaver_that_hangs_is_killed_by_the_successor,
           "entered 1-3\n"
           "hosts a:2,b:1\n"
           "wait 20s | record ENDED 4 sig9\n"
-          "    | b < KILL 4 in 5s: it was to leave "
-          "and did not\n")
+          "    | b < KILL 4 in 5s: the worker was told to leave, but did not\n")
 
 TAPE_CASE(a_worker_that_does_not_begin_to_train_is_given_up,
           "config stall=20s\n" TAPE_LAUNCHED "ready 1-4\n"
@@ -562,10 +564,10 @@ TAPE_CASE(a_recovery_has_two_takeovers, TAPE_RUNNING
           "    | start a\n"
           "    | start b\n"
           "hello a #1:0 | a < WELCOME_AGENT term 3\n"
-          "    | a < REVOKE 1: it was revoked while you were away\n"
+          "    | a < REVOKE 1: the round was revoked while the agent was away\n"
           "recovering 1 held=1.3 | ! a:0#1 has recovered (1 of 2)\n"
           "hello b #3:0 | b < WELCOME_AGENT term 3\n"
-          "    | b < REVOKE 1: it was revoked while you were away\n"
+          "    | b < REVOKE 1: the round was revoked while the agent was away\n"
           "recovering 3 held=1.3 | record ROUND 2 recovery after 1 from 1.3 of 1,3: 1,3\n"
           "    | a,b < ROUND 2 recovery after 1 from 1.3 of 1,3: 1,3\n")
 

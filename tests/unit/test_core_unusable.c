@@ -71,12 +71,12 @@ TAPE_CASE(a_worker_that_has_finished_is_unusable,
           TAPE_RUNNING "finished 1-4\n"
                        "exited 1,3,4\n"
                        "unusable 2 | record ENDED 2 sig9\n"
-                       "    | record OVER 1: the training has finished, but a worker failed after "
-                       "it: a:1#2: the worker cannot go on: its device is stuck\n"
-                       "    | a < STOP: the training has finished, but a worker failed after it: "
+                       "    | record OVER 1: the training has finished, but a worker failed: "
                        "a:1#2: the worker cannot go on: its device is stuck\n"
-                       "    | b < STOP: the training has finished, but a worker failed after it: "
-                       "a:1#2: the worker cannot go on: its device is stuck\n")
+                       "    | a < STOP: the training has finished, but a worker failed: a:1#2: "
+                       "the worker cannot go on: its device is stuck\n"
+                       "    | b < STOP: the training has finished, but a worker failed: a:1#2: "
+                       "the worker cannot go on: its device is stuck\n")
 
 /* The other members cannot go on without this worker. */
 TAPE_CASE(unusable_as_the_others_finish, TAPE_RUNNING "finished 1\n"
@@ -120,7 +120,7 @@ TAPE_CASE(an_unusable_worker_then_a_dead_agent,
                        "    | record ENDED 1 silent\n"
                        "    | a < FORGET 1\n"
                        "    | a < FORGET 2\n"
-                       "    | bar a (1): its agent has lost its workers\n")
+                       "    | bar a (1): the agent of this host has lost its workers\n")
 
 /* ---- the driver dies ------------------------------------------------------------------------ */
 
@@ -142,8 +142,8 @@ TAPE_CASE(the_driver_dies_when_the_record_is_durable,
                        "kill\n"
                        "start\n"
                        "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
-                       "    | a < KILL 2 in 0s: it was counted as dead\n"
-                       "    | a < REVOKE 1: it was revoked while you were away\n"
+                       "    | a < KILL 2 in 0s: the worker was counted as dead\n"
+                       "    | a < REVOKE 1: the round was revoked while the agent was away\n"
                        "unusable 2 |\n"
                        "hello b #3:0 #4:1\n"
                        "hosts a:2,b:2\n"
@@ -162,9 +162,10 @@ TAPE_CASE(unusable_is_reported_late, TAPE_RUNNING
           "entered 1,3,4\n"
           "wait 30s\n"
           "worker 5 launching |\n"
-          "unusable 2 | ! a: a message of #2, which is no more, is dropped\n"
+          "unusable 2 | ! a: a message about worker #2 was dropped: that worker has ended\n"
           "worker 5 launching |\n"
-          "unusable 3 from=a | ! a: its agent is not believed: UNUSABLE for #3, which runs on b\n")
+          "unusable 3 from=a | ! a: a statement of this host's agent is refused: the agent sends "
+          "UNUSABLE about worker #3, which runs on b\n")
 
 /* UNUSABLE is about the process, so it counts in any round, also in one that is over. */
 TAPE_CASE(unusable_in_a_round_that_is_over,

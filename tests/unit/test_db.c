@@ -304,7 +304,8 @@ TEST(a_file_system_without_shared_memory_is_refused)
 
     CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &on_such, &db, &err), HVD_E_UNSUPPORTED);
     CHECK_HAS(t, err.text,
-              "\"PRAGMA journal_mode = WAL\" answers \"memory\", not \"wal\"; put the file on a "
+              "SQLite answers \"PRAGMA journal_mode = WAL\" with \"memory\", not \"wal\"; put the "
+              "file on a "
               "local file system");
     CHECK(t, !files_exist(testdb_path));
 }

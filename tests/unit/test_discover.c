@@ -202,6 +202,157 @@ TEST(a_path_without_a_file_is_refused)
     CHECK_CODE(t, begin(DISCOVER_FILE, "", &err), HVD_E_INVAL);
 }
 
+/* Sets the variables of batch systems, "NAME=VALUE", and removes all others. */
+static void in_batch_job(const char *const *variables, size_t count)
+{
+    static const char *const names[] = { "LSB_DJOB_HOSTFILE", "LSB_MCPU_HOSTS", "LSB_HOSTS",
+                                         "PBS_NODEFILE",      "PE_HOSTFILE",    "COBALT_NODEFILE" };
+    char name[32];
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        unsetenv(names[i]);
+    for (size_t i = 0; i < count; i++) {
+        const char *value = strchr(variables[i], '=') + 1;
+
+        snprintf(name, sizeof(name), "%.*s", (int)(value - variables[i] - 1), variables[i]);
+        if (setenv(name, value, 1))
+            abort();
+    }
+}
+
+/* The variables of an LSF job, as a user has shown them, and of jobs of PBS, SGE and Cobalt. */
+TEST(a_batch_system_names_the_hosts_of_its_job)
+{
+    const char *path = scripts_path(test_dir(t), "nodes");
+    char file[3][512];
+    const struct {
+        const char *system;
+        const char *text; /* of the file `path` */
+        const char *variables[3];
+        const char *hosts;
+    } jobs[] = {
+        {"auto",
+         "",                                        { "LSB_HOSTS=grid03 grid05 grid01 grid01", "LSB_MCPU_HOSTS=grid03 1 grid05 1 grid01 2" },
+         "grid03:1\ngrid05:1\ngrid01:2\n"                                                                                                                         },
+        { "lsf",
+         "grid03\ngrid05\n",                        { "LSB_HOSTS=other", file[0], "PBS_NODEFILE=/none" },
+         "grid03:3\ngrid05:3\n"                                                                                                                                   },
+        { "lsf",  "",                               { "LSB_DJOB_HOSTFILE=", "LSB_HOSTS=a b a" },                                              "a:6\nb:3\n"        },
+        { "auto", "node1\nnode1\nnode2\n",          { file[1] },                                                                              "node1:6\nnode2:3\n"},
+        { "sge",  "c-12 16 all.q@c-12 UNDEFINED\n", { file[2] },                                                                              "c-12:16\n"         },
+    };
+
+    snprintf(file[0], sizeof(file[0]), "LSB_DJOB_HOSTFILE=%s", path);
+    snprintf(file[1], sizeof(file[1]), "COBALT_NODEFILE=%s", path);
+    snprintf(file[2], sizeof(file[2]), "PE_HOSTFILE=%s", path);
+    for (size_t i = 0; i < ARRAY_SIZE(jobs); i++) {
+        size_t count = 0;
+
+        while (count < ARRAY_SIZE(jobs[i].variables) && jobs[i].variables[count])
+            count++;
+        in_batch_job(jobs[i].variables, count);
+        scripts_put(path, jobs[i].text, 0600);
+        CHECK_OK(t, begin(DISCOVER_BATCH, jobs[i].system, NULL));
+        CHECK(t, ask());
+        CHECK_TEXT(t, heard.why, "");
+        CHECK_TEXT(t, heard.hosts, jobs[i].hosts);
+        end();
+    }
+}
+
+/* The file is read for each answer; a file that is gone is a failure, and the job keeps its hosts.
+ */
+TEST(the_file_of_a_batch_job_is_read_anew)
+{
+    const char *path = scripts_path(test_dir(t), "nodes");
+    char variable[512];
+    const char *const variables[] = { variable };
+
+    snprintf(variable, sizeof(variable), "PBS_NODEFILE=%s", path);
+    in_batch_job(variables, 1);
+    scripts_put(path, "a\nb\n", 0600);
+    CHECK_OK(t, begin(DISCOVER_BATCH, "pbs", NULL));
+    scripts_put(path, "a\nb\nc\n", 0600);
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.hosts, "a:3\nb:3\nc:3\n");
+    scripts_put(path, "\n", 0600);
+    CHECK(t, ask());
+    CHECK_HAS(t, heard.why, "--batch-system pbs: PBS_NODEFILE: ");
+    CHECK_HAS(t, heard.why, "nodes: names no host");
+    unlink(path);
+    CHECK(t, ask());
+    CHECK_HAS(t, heard.why, "cannot open: No such file or directory");
+}
+
+TEST(a_process_outside_of_a_batch_job_is_told_so)
+{
+    static const char *const two[] = { "LSB_HOSTS=a", "PE_HOSTFILE=/none" };
+    static const char *const folder[] = { "PBS_NODEFILE=/tmp" };
+    static const char *const half[] = { "LSB_MCPU_HOSTS=a 1 b" };
+    struct hvd_err err;
+
+    in_batch_job(NULL, 0);
+    CHECK_CODE(t, begin(DISCOVER_BATCH, "lsf", &err), HVD_E_NOTFOUND);
+    CHECK_TEXT(t, err.text,
+               "--batch-system lsf: this process is in no batch job, as none of LSB_DJOB_HOSTFILE, "
+               "LSB_MCPU_HOSTS, LSB_HOSTS is set; start the driver in the job's script, or name "
+               "hosts with --hosts or --hostfile");
+    end();
+    CHECK_CODE(t, begin(DISCOVER_BATCH, "auto", &err), HVD_E_NOTFOUND);
+    CHECK_HAS(t, err.text, "PBS_NODEFILE, PE_HOSTFILE, COBALT_NODEFILE is set");
+    end();
+    CHECK_CODE(t, begin(DISCOVER_BATCH, "slurm", &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text,
+              "--batch-system slurm: no such system is known; write auto, lsf, pbs, "
+              "sge or cobalt; for Slurm see deploy/slurm.md");
+    end();
+    in_batch_job(two, 2);
+    CHECK_CODE(t, begin(DISCOVER_BATCH, "auto", &err), HVD_E_INVAL);
+    CHECK_TEXT(t, err.text,
+               "--batch-system auto: both LSB_HOSTS and PE_HOSTFILE are set; write --batch-system "
+               "lsf or --batch-system sge");
+    end();
+    CHECK_CODE(t, begin(DISCOVER_BATCH, "sge", &err), HVD_E_NOTFOUND);
+    CHECK_HAS(t, err.text, "--batch-system sge: PE_HOSTFILE: /none: cannot open");
+    end();
+    in_batch_job(folder, 1);
+    CHECK_CODE(t, begin(DISCOVER_BATCH, "auto", &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "--batch-system pbs: PBS_NODEFILE: /tmp: is no regular file");
+    end();
+    in_batch_job(half, 1);
+    CHECK_CODE(t, begin(DISCOVER_BATCH, "auto", &err), HVD_E_INVAL);
+    CHECK_TEXT(t, err.text,
+               "--batch-system lsf: LSB_MCPU_HOSTS: its text: line 1: \"b\": no number of slots "
+               "follows this host; write one after each host");
+}
+
+/* The MPI operator of Kubernetes mounts such files in /etc/mpi. A pod without
+ * a number has --slots-per-host slots. */
+TEST(files_of_the_mpi_operator_are_read_as_they_are)
+{
+    const char *path = scripts_path(test_dir(t), "hostfile");
+
+    scripts_put(path, "pi-worker-0.pi.default.svc slots=2\npi-worker-1.pi.default.svc slots=2\n",
+                0444);
+    CHECK_OK(t, begin(DISCOVER_FILE, path, NULL));
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.hosts, "pi-worker-0.pi.default.svc:2\npi-worker-1.pi.default.svc:2\n");
+    end();
+    path = scripts_path(test_dir(t), "discover_hosts.sh");
+    scripts_put(path,
+                "#!/bin/sh\necho pi-worker-0.pi.default.svc:2\necho pi-worker-1.pi.default.svc\n",
+                0555);
+    CHECK_OK(t, begin(DISCOVER_SCRIPT, path, NULL));
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.hosts, "pi-worker-0.pi.default.svc:2\npi-worker-1.pi.default.svc:3\n");
+    end();
+    path = scripts_path(test_dir(t), "no_pod_yet.sh");
+    scripts_put(path, "#!/bin/sh\n", 0555);
+    CHECK_OK(t, begin(DISCOVER_SCRIPT, path, NULL));
+    CHECK(t, ask());
+    CHECK_HAS(t, heard.why, "no_pod_yet.sh: printed nothing");
+}
+
 TEST(a_script_is_run_each_time)
 {
     const char *folder = test_dir(t);
@@ -269,7 +420,8 @@ static const struct {
 } bad_scripts[] = {
     {"echo a; echo no cluster >&2; echo at all >&2; exit 3",
      "hosts.sh: exit code 3; run the program by hand to see why (standard error: no cluster)"                                                 },
-    { "echo a; kill -TERM $$",                               "hosts.sh: ended by signal 15; run the program by hand to see why"               },
+    { "echo a; kill -TERM $$",
+     "hosts.sh: ended by signal 15 (SIGTERM); run the program by hand to see why"                                                             },
     { "echo '<html>'; echo oops >&2",                        "hosts.sh: line 1: \"<html>\""                                                   },
     { "echo '<html>'; echo oops >&2",                        "(standard error: oops)"                                                         },
     { "printf 'a\\0b\\n'",                                   "a NUL byte; write text only"                                                    },
@@ -305,7 +457,7 @@ TEST(a_script_that_went_away_is_a_failure)
     CHECK_OK(t, begin(DISCOVER_SCRIPT, path, NULL));
     scripts_put(path, "#!/no/such/shell\n", 0700);
     CHECK(t, ask());
-    CHECK_HAS(t, heard.why, "hosts.sh: the interpreter or loader that runs it is missing");
+    CHECK_HAS(t, heard.why, "hosts.sh: the interpreter or loader of this program is missing");
     unlink(path);
     CHECK(t, ask());
     CHECK_HAS(t, heard.why, "hosts.sh: no such program");
@@ -429,8 +581,9 @@ TEST(a_callback_may_free_the_discovery)
     CHECK_HAS(t, heard.why, "exit code 1");
 }
 
-/* A watch that prints what the test writes into the pipe "say", and goes on. */
-#define WATCH_FIFO "echo $$ >first; while :; do cat say; done"
+/* A watch that prints what the test writes into the pipe "say". It holds the pipe open, because a
+ * pipe whose last reader ends loses what was written into it meanwhile. */
+#define WATCH_FIFO "exec 3<>say; echo $$ >first; cat <&3"
 
 static int begin_watch(const char *folder, const char *body)
 {

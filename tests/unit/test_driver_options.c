@@ -285,8 +285,8 @@ TEST(never_is_long)
     CHECK(t, options.stall_warning_us == TIME_NEVER && options.stall_shutdown_us == TIME_NEVER);
 }
 
-/* For each kind of hosts there is an option (opt_source panics when the table has no such
- * option). */
+/* For each kind of hosts there is an option (opt_source panics when the table has no such option).
+ * All but a list, a file and a batch system need -np (words + 6 is without it). */
 TEST(every_source_of_hosts_has_its_option)
 {
     for (int i = 0; i < DISCOVER_KINDS; i++) {
@@ -301,7 +301,8 @@ TEST(every_source_of_hosts_has_its_option)
         CHECK_INT(t, hosts.kind, ==, i);
         CHECK_TEXT(t, hosts.value, "there");
         CHECK(t, opt_source(&options.set, name) == OPT_COMMAND_LINE);
-        options_release(&options);
+        CHECK(t, i == DISCOVER_LIST || i == DISCOVER_FILE || i == DISCOVER_BATCH ||
+                     (read_words(words + 6) && strstr(err.text, "missing; the hosts of --")));
     }
 }
 
@@ -425,11 +426,11 @@ TEST(collectives_have_their_options)
     CHECK_OK(t, read_words("-np 1 x"));
     CHECK_TEXT(t, options_operations[options.cpu_operations], "auto");
     CHECK_TEXT(t, options_data_security[options.data_security], "auto");
-    CHECK(t, !options.fixed_order);
+    CHECK(t, !options.fixed_order && !options.torch_env);
     CHECK_INT(t, options.fusion_threshold_mb, ==, OPTIONS_FUSION_MB);
-    CHECK_OK(t, read_with("-np 1 --cpu-operations TCP --fixed-order x", envp));
+    CHECK_OK(t, read_with("-np 1 --cpu-operations TCP --fixed-order --torch-env x", envp));
     CHECK_TEXT(t, options_operations[options.cpu_operations], "tcp");
-    CHECK(t, options.fixed_order);
+    CHECK(t, options.fixed_order && options.torch_env);
     CHECK_INT(t, options.fusion_threshold_mb, ==, 7);
     CHECK_OK(t, read_words("-np 1 --cpu-operations gloo --fusion-threshold-mb 0 x"));
     CHECK_TEXT(t, options_operations[options.cpu_operations], "gloo");
@@ -479,8 +480,8 @@ TEST(says_what_is_wrong)
         WRONG("-np 4 --min-np 5 x", "--min-np: 5 of the command line is more than -np, 4"),
         WRONG("-np 4 --max-np 3 x", "-np: 4 of the command line is more than --max-np, 3"),
         WRONG("--host-discovery-script ./d x",
-              "-np: missing; the hosts of --host-discovery-script are those of the moment"),
-        WRONG("--discovery-watch ./d x", "-np: missing; the hosts of --discovery-watch are"),
+              "-np: missing; the hosts of --host-discovery-script may change, so they do not say"),
+        WRONG("--discovery-watch ./d x", "-np: missing; the hosts of --discovery-watch may"),
         WRONG("-np 4 --max-np all x", "--max-np: \"all\": N must be a whole number"),
         WRONG("-np 4 --progress-restarts 0 x", "--progress-restarts: \"0\": N must be"),
         WRONG("-np 4 -H localhost:2 x",
@@ -491,7 +492,7 @@ TEST(says_what_is_wrong)
         WRONG("--min-np 3 --max-np 8 -H a,b x", "--min-np: 3 is more than the slots of --hosts, 2"),
         WRONG("--hostfile /no/such/file x", "/no/such/file"),
         WRONG("-np unlimited x", "--np: \"unlimited\": N must be"),
-        WRONG("-np 1 --lease 1s x", "--lease: it must be at least twice as long as --beat"),
+        WRONG("-np 1 --lease 1s x", "--lease: must be at least twice as long as --beat"),
         WRONG("-np 1 --elastic-timeout 0 x", "--elastic-timeout: \"0\": must be "),
         WRONG("-np 1 --elastic-timeout soon x", "--elastic-timeout: \"soon\": not a duration"),
         WRONG("-np 1 --job ../x y", "--job: \"../x\": use only letters, digits"),
@@ -502,7 +503,8 @@ TEST(says_what_is_wrong)
         WRONG("-np 1 --env A=1 --env 1A x", "--env \"1A\": not a variable"),
         WRONG("-np 1 --env =1 x", "--env \"=1\": not a variable"),
         WRONG("-np 1 --network-interfaces a,,b x",
-              "--network-interface a,,b: not a list of interfaces; write eth0,eth1 or ^lo,docker0"),
+              "--network-interface a,,b: not a list of network interfaces; write eth0,eth1 or "
+              "^lo,docker0"),
         WRONG("-np 1 --network-interfaces ^ x", "--network-interface ^: not a list"),
         WRONG("-np 1 --network-interfaces a, x", "--network-interface a,: not a list"),
         WRONG("-np 1 --network-interfaces a,^b x", "--network-interface a,^b: not a list"),
@@ -512,14 +514,15 @@ TEST(says_what_is_wrong)
         WRONG("-np 1 --thread-affinity 1,,2 x", "--thread-affinity: a core is missing"),
         WRONG("-np 1 --thread-affinity 1024 x", "--thread-affinity: \"1024\": a core must be"),
         WRONG("-np 1 --ssh-host-key-checking ask x", "--ssh-host-key-checking: \"ask\""),
-        WRONG("-np 1 -x 1A x", "-x \"1A\": not a variable"),
+        WRONG("-np 1 -x 1A=2 x", "letters, digits and _, and does not begin with a digit"),
         WRONG("-np 1 --log-level loud x", "--log-level: \"loud\": unknown log level"),
         WRONG("-np 1 --log-with-timestamp --log-without-timestamp x", "leave one out"),
         WRONG("-np 1 --blacklist-cooldown-range 10 5 x", "must not be longer than the second"),
         WRONG("-np 1 --cpu-operations mpi x", "--cpu-operations: \"mpi\""),
         WRONG("-np 1 --data-security tls x", "--data-security: \"tls\""),
         WRONG("-np 1 --cpu-operations gloo --data-security encrypted x", "--cpu-operations gloo"),
-        WRONG("-np 1 --cpu-operations gloo --data-security authenticated x", "leave one out"),
+        WRONG("-np 1 --cpu-operations gloo --data-security authenticated x",
+              "leave one of the two"),
         WRONG("-np 1 --commit-to disk x", "--commit-to: \"disk\""),
         WRONG("-np 1 --fusion-threshold-mb 4097 x", "--fusion-threshold-mb: \"4097\""),
         WRONG("-np 1 --config-file /no/such/file x", "/no/such/file: cannot open"),
@@ -603,7 +606,7 @@ TEST(checkpoints_are_in_one_place)
     CHECK_TEXT(t, options.checkpoint_command, "/bin/store");
     CHECK_CODE(t, read_words("-np 1 --checkpoint-dir d --checkpoint-command /bin/store x"),
                HVD_E_INVAL);
-    CHECK_HAS(t, err.text, "leave one of the two out");
+    CHECK_HAS(t, err.text, "leave one of the two");
 }
 
 TEST(refuses_a_store_that_cannot_be)
@@ -639,7 +642,9 @@ TEST(takes_options_that_ask_for_the_default)
     buf_init(&saved, LIMIT_CONFIG_TEXT_BYTES);
     CHECK_OK(t, opt_show_notes(&options.set, &saved));
     CHECK_HAS(t, buf_text(&saved), "--autotune: changes nothing: each round measures");
-    CHECK_HAS(t, buf_text(&saved), "--autotune-warmup-samples: changes nothing: ");
+    CHECK_HAS(t, buf_text(&saved), "--autotune-warmup-samples: changes nothing: no measurement");
+    CHECK_HAS(t, buf_text(&saved),
+              "--autotune-steps-per-sample: changes nothing: each measurement");
     CHECK_HAS(t, buf_text(&saved), "--hierarchical-allgather: changes nothing: ");
     CHECK_OK(t, read_words("-np 1 --no-autotune x"));
 }
@@ -754,7 +759,8 @@ TEST_FLAGS(answers_what_is_asked, TEST_NO_TORTURE)
         WRONG("--help", "usage: hvd-elastic [options]"),
         WRONG("--version", "hvd-elastic " HVD_VERSION_TEXT),
         WRONG("-cb", "TLS 1.3"),
-        WRONG("-cb", "\nFrameworks:\n  [X] C, C++, CUDA: libhvd\n  [ ] TensorFlow, PyTorch"),
+        WRONG("-cb", "\nFrameworks:\n  [X] C, C++, CUDA: libhvd\n"
+                     "  [X] PyTorch: the Python package hvd_elastic\n  [ ] TensorFlow"),
         WRONG("-cb", "\nControllers:\n  [X] agents, by fork and by ssh"),
         WRONG("-cb", "\nCarriers of collectives:\n  [X] shared memory"),
         WRONG("-cb", "] NCCL"),

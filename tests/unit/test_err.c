@@ -9,14 +9,14 @@
 
 TEST(every_code_has_text_and_name)
 {
-    for (int code = HVD_E_INTERNAL; code <= HVD_FINISHED; code++) {
+    for (int code = HVD_E_EXCEPTION; code <= HVD_FINISHED; code++) {
         CHECK(t, strcmp(err_text(code), "unknown code") != 0);
         CHECK_HAS(t, err_name(code), "HVD_");
         CHECK(t, strcmp(err_name(code), "HVD_?") != 0);
     }
     CHECK_TEXT(t, err_name(HVD_E_LIMIT), "HVD_E_LIMIT");
     CHECK_TEXT(t, err_text(HVD_E_REVOKED), "the round was revoked");
-    CHECK_TEXT(t, err_text(HVD_E_INTERNAL - 1), "unknown code");
+    CHECK_TEXT(t, err_text(HVD_E_EXCEPTION - 1), "unknown code");
     CHECK_TEXT(t, err_name(HVD_FINISHED + 1), "HVD_?");
 }
 

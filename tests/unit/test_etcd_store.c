@@ -6,13 +6,16 @@
 #include "driver/store/etcd_store.h"
 
 #include "base/time.h"
+#include "driver/store/etcd_call.h"
 #include "os/clock.h"
 #include "tests/lib/etcd_server.h"
 #include "tests/lib/fixture.h"
 #include "tests/lib/records.h"
 #include "tests/lib/testjob.h"
 
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct testjob_seen seen;
@@ -207,6 +210,75 @@ TEST(a_full_etcd_is_told_with_its_remedy)
         rc = store_write(older, &write, 1, &err);
     CHECK_INT(t, rc, ==, HVD_E_FULL);
     CHECK_HAS(t, err.text, "etcdctl alarm disarm");
+}
+
+/* Calls etcd's gateway as an operator's tools do. Returns the code of the call. */
+static int ask_etcd(struct etcd *etcd, const char *path, const char *body, json_t **ret_answer)
+{
+    struct buf text;
+    int rc;
+
+    buf_init(&text, 256);
+    rc = buf_append_text(&text, body);
+    if (!rc)
+        rc = etcd_call(etcd, path, &text, ret_answer, NULL);
+    buf_release(&text);
+    return rc;
+}
+
+/* Another program makes etcd forget all older revisions of all keys, and gives their room back. */
+static int compact_etcd(void)
+{
+    const struct etcd_store_config config = { .url = etcd_server_url() };
+    struct etcd *etcd;
+    json_t *answer = NULL;
+    char body[128];
+    int rc = etcd_create(&config, &etcd, NULL);
+
+    if (rc)
+        return rc;
+    rc = ask_etcd(etcd, "kv/range", "{\"key\":\"AA==\"}", &answer);
+    snprintf(body, sizeof(body), "{\"revision\":\"%" PRId64 "\",\"physical\":true}",
+             etcd_number(json_object_get(answer, "header"), "revision"));
+    json_decref(answer);
+    answer = NULL;
+    if (!rc)
+        rc = ask_etcd(etcd, "kv/compaction", body, &answer);
+    json_decref(answer);
+    answer = NULL;
+    if (!rc)
+        rc = ask_etcd(etcd, "maintenance/defragment", "{}", &answer);
+    json_decref(answer);
+    etcd_free(etcd);
+    return rc;
+}
+
+/* etcd is compacted between all that a driver and its successor do: no call needs an old revision,
+ * and the claim of a driver stays known by the revision of its key. */
+TEST(a_compaction_by_others_harms_nothing)
+{
+    bool free = false, ended;
+
+    CHECK(t, etcd_server_start(test_dir(t), 1, NULL));
+    CHECK_OK(t, open_with(2 * TIME_S, &older, NULL));
+    CHECK_OK(t, store_claim(older, 1, "pid 1 on a", NULL));
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        CHECK_OK(t, compact_etcd());
+        CHECK_OK(t, write_at_last(older, seed));
+    }
+    CHECK_OK(t, open_with(2 * TIME_S, &newer, NULL));
+    CHECK_OK(t, compact_etcd());
+    while (!free)
+        CHECK_OK(t, etcd_store_look(newer, &free, &ended, NULL));
+    CHECK_OK(t, store_claim(newer, 2, "pid 2 on b", NULL));
+    CHECK_OK(t, compact_etcd());
+    CHECK_CODE(t, testjob_write(older, 3, NULL), HVD_E_LOST);
+    CHECK_OK(t, testjob_see(newer, &seen, NULL));
+    CHECK(t, seen.records == 3 && seen.same);
+    CHECK_OK(t, write_at_last(newer, 3));
+    CHECK_OK(t, compact_etcd());
+    CHECK_OK(t, testjob_see(newer, &seen, NULL));
+    CHECK(t, seen.records == 4 && seen.same);
 }
 
 /* A step of several parts whose driver died before the last one: its successor drops it. */

@@ -129,12 +129,12 @@ TEST(keeps_the_newest)
     struct seen seen = { .most = 0 };
     char text[32];
 
-    CHECK_OK(t, events_create(NULL, &events, NULL));
+    CHECK_OK(t, events_create(NULL, "j1", &events, NULL));
     events_each(events, 10, see, &seen);
     CHECK_INT(t, seen.count, ==, 0);
     for (int i = 0; i < LIMIT_EVENTS_KEPT + 5; i++) {
         snprintf(text, sizeof(text), "line %d", i);
-        events_add(events, text);
+        events_add(events, TRACE_INFO, NULL, text);
     }
     events_each(events, 3, see, &seen);
     CHECK_TEXT(t, seen.text, "line 4098|line 4099|line 4100|");
@@ -154,15 +154,15 @@ TEST(followers_come_and_go)
           .most = 1
     };
 
-    CHECK_OK(t, events_create(NULL, &events, NULL));
-    events_add(events, "before");
+    CHECK_OK(t, events_create(NULL, "j1", &events, NULL));
+    events_add(events, TRACE_INFO, NULL, "before");
     events_follow(events, &one.follower);
     events_follow(events, &all.follower);
-    events_add(events, "a");
-    events_add(events, "b");
+    events_add(events, TRACE_INFO, NULL, "a");
+    events_add(events, TRACE_INFO, NULL, "b");
     events_unfollow(&all.follower);
     events_unfollow(&all.follower);
-    events_add(events, "c");
+    events_add(events, TRACE_INFO, NULL, "c");
     CHECK_TEXT(t, all.text, "a|b|");
     CHECK_TEXT(t, one.text, "a|");
     events_follow(events, &all.follower);
@@ -187,19 +187,37 @@ TEST(appends_to_a_file)
     char path[4096];
 
     for (int i = 0; i < 2; i++) {
-        CHECK_OK(t, events_create(folder, &events, NULL));
-        events_add(events, i ? "third" : "first");
-        events_add(events, i ? "fourth" : "second");
+        CHECK_OK(t, events_create(folder, "j1", &events, NULL));
+        events_add(events, i ? TRACE_INFO : TRACE_DETAIL, NULL, i ? "third" : "first");
+        events_add(events, TRACE_INFO, NULL, i ? "fourth" : "second");
         free_written();
     }
     CHECK_OK(t, read_log(folder, "events.log"));
-    CHECK_HAS(t, buf_text(&out), "Z first\n");
-    CHECK_HAS(t, buf_text(&out), "Z second\n2");
-    CHECK_HAS(t, buf_text(&out), "Z third\n2");
-    CHECK_HAS(t, buf_text(&out), "Z fourth\n");
+    CHECK_HAS(t, buf_text(&out), "Z debug: first\tjob=j1\n");
+    CHECK_HAS(t, buf_text(&out), "Z second\tjob=j1\n2");
+    CHECK_HAS(t, buf_text(&out), "Z third\tjob=j1\n2");
+    CHECK_HAS(t, buf_text(&out), "Z fourth\tjob=j1\n");
     snprintf(path, sizeof(path), "%s/events.log", folder);
     CHECK_OK(t, stat(path, &status));
     CHECK_INT(t, status.st_mode & 0777, ==, 0600);
+}
+
+/* The driver before died inside its last line. */
+TEST(a_line_that_was_cut_gets_an_end)
+{
+    const char *folder = test_dir(t);
+    char path[4096];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/events.log", folder);
+    file = fopen(path, "w");
+    CHECK(t, file && fputs("1970-01-01T00:00:01.500Z half\tround=1", file) >= 0 && !fclose(file));
+    CHECK_OK(t, events_create(folder, "j1", &events, NULL));
+    events_add(events, TRACE_WARNING, FACTS(.kind = KIND_HOST_LOST, .host = "a\nb"), "new\tline\n");
+    free_written();
+    CHECK_OK(t, read_log(folder, "events.log"));
+    CHECK_HAS(t, buf_text(&out), "Z half\tround=1\t\n");
+    CHECK_HAS(t, buf_text(&out), "Z warning: new line \tjob=j1\tkind=host_lost\thost=a b\n");
 }
 
 TEST_FLAGS(a_long_file_is_put_aside, TEST_NO_TORTURE)
@@ -212,11 +230,11 @@ TEST_FLAGS(a_long_file_is_put_aside, TEST_NO_TORTURE)
     snprintf(path, sizeof(path), "%s/events.log", folder);
     fd = open(path, O_WRONLY | O_CREAT, 0600);
     CHECK(t, fd >= 0 && !ftruncate(fd, LIMIT_EVENTS_LOG_BYTES));
-    CHECK_OK(t, events_create(folder, &events, NULL));
-    events_add(events, "first of the new one");
+    CHECK_OK(t, events_create(folder, "j1", &events, NULL));
+    events_add(events, TRACE_INFO, NULL, "first of the new one");
     free_written();
     CHECK_OK(t, read_log(folder, "events.log"));
-    CHECK_HAS(t, buf_text(&out), "Z first of the new one\n");
+    CHECK_HAS(t, buf_text(&out), "Z first of the new one\tjob=j1\n");
     snprintf(path, sizeof(path), "%s/events.log.1", folder);
     CHECK_OK(t, stat(path, &status));
     CHECK_INT(t, status.st_size, ==, LIMIT_EVENTS_LOG_BYTES);
@@ -231,13 +249,13 @@ TEST(a_disk_that_fails_is_warned_of_once)
     char folder[512];
 
     snprintf(folder, sizeof(folder), "%s/later", test_dir(t));
-    CHECK_OK(t, events_create(folder, &events, NULL));
+    CHECK_OK(t, events_create(folder, "j1", &events, NULL));
     for (int i = 0; i < 3; i++)
-        events_add(events, "lost");
+        events_add(events, TRACE_INFO, NULL, "lost");
     events_each(events, 9, see, &seen);
     CHECK_TEXT(t, seen.text, "lost|lost|lost|");
     free_written();
-    CHECK_HAS(t, logged, "later/events.log: cannot open: No such file or directory; events are");
+    CHECK_HAS(t, logged, "later/events.log: cannot open: No such file or directory; until");
     CHECK(t, !strstr(strstr(logged, "cannot open") + 1, "cannot open"));
 }
 
@@ -247,19 +265,20 @@ TEST(says_how_many_lines_are_missing)
     bool warned = false;
 
     snprintf(folder, sizeof(folder), "%s/later", test_dir(t));
-    CHECK_OK(t, events_create(folder, &events, NULL));
-    events_add(events, "lost");
+    CHECK_OK(t, events_create(folder, "j1", &events, NULL));
+    events_add(events, TRACE_INFO, NULL, "lost");
     while (!warned) {
         pthread_mutex_lock(&log_mutex);
         warned = strstr(logged, "cannot open") != NULL;
         pthread_mutex_unlock(&log_mutex);
     }
     CHECK_OK(t, mkdir(folder, 0700));
-    events_add(events, "kept");
+    events_add(events, TRACE_INFO, NULL, "kept");
     free_written();
     CHECK_OK(t, read_log(folder, "events.log"));
-    CHECK_HAS(t, buf_text(&out), " (1 lines are missing here)\n");
-    CHECK_HAS(t, buf_text(&out), "Z kept\n");
+    CHECK_HAS(t, buf_text(&out),
+              " warning: (1 lines are missing here)\tjob=j1\tkind=lines_missing\n");
+    CHECK_HAS(t, buf_text(&out), "Z kept\tjob=j1\n");
     CHECK_HAS(t, logged, "the file can be written again; 1 lines are missing in it");
 }
 
@@ -276,13 +295,13 @@ TEST_FLAGS(a_disk_that_hangs_does_not_hold_up_the_end, TEST_NO_TORTURE)
     snprintf(path, sizeof(path), "%s/events.log", folder);
     CHECK_INT(t, mkdir(folder, 0700), ==, 0);
     CHECK_INT(t, mkfifo(path, 0600), ==, 0);
-    CHECK_OK(t, events_create(folder, &events, NULL));
-    events_add(events, "never written");
+    CHECK_OK(t, events_create(folder, "j1", &events, NULL));
+    events_add(events, TRACE_INFO, NULL, "never written");
     wall_is_off = true;
     began_us = clock_now_us();
     events_free(events);
     events = NULL;
     CHECK_INT(t, clock_now_us() - began_us, >=, EVENTS_LAST_US);
     CHECK_OK(t, file_read(path, &out, NULL)); /* the thread goes on, and ends */
-    CHECK_HAS(t, buf_text(&out), " never written\n");
+    CHECK_HAS(t, buf_text(&out), " never written\tjob=j1\n");
 }

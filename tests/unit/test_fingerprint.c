@@ -57,21 +57,24 @@ TEST(a_fingerprint_is_shown_as_a_sentence)
     fingerprint.kind = COLL_REDUCESCATTER;
     fingerprint.prescale = 1;
     fingerprint_describe(&fingerprint, text);
-    CHECK_TEXT(t, text, "operation 7 is reducescatter (sum) of float32 with counts of sum a");
+    CHECK_TEXT(t, text,
+               "operation 7 is reducescatter (sum) of float32, with counts whose checksum is a");
     fingerprint.kind = COLL_BROADCAST;
     fingerprint.root = 5;
     fingerprint_describe(&fingerprint, text);
     CHECK_TEXT(t, text, "operation 7 is broadcast of 10 float32 from rank 5");
     fingerprint.kind = COLL_ALLTOALL;
     fingerprint_describe(&fingerprint, text);
-    CHECK_TEXT(t, text, "operation 7 is alltoall of float32 with counts of sum a");
+    CHECK_TEXT(t, text, "operation 7 is alltoall of float32, with counts whose checksum is a");
     fingerprint.kind = COLL_GATHER;
     fingerprint.tag = 99;
     fingerprint_describe(&fingerprint, text);
-    CHECK_TEXT(t, text, "operation 7 is gather of float32 with counts of sum a to rank 5, tag 99");
+    CHECK_TEXT(
+        t, text,
+        "operation 7 is gather of float32 to rank 5, with counts whose checksum is a, tag 99");
     fingerprint.kind = COLL_SCATTER;
     fingerprint_describe(&fingerprint, text);
-    CHECK_HAS(t, text, "scatter of float32 with counts of sum a from rank 5, tag 99");
+    CHECK_HAS(t, text, "scatter of float32 from rank 5, with counts whose checksum is a, tag 99");
     fingerprint.kind = COLL_REDUCE;
     fingerprint.op = HVD_MAX | 3 << FINGERPRINT_ROOT_SHIFT;
     fingerprint_describe(&fingerprint, text);

@@ -118,7 +118,7 @@ static void refuse(struct test *t, size_t at, uint8_t value, int code, const cha
 TEST(wrong_magic_is_refused)
 {
     for (size_t at = 0; at < 4; at++)
-        refuse(t, at, 'G', HVD_E_PROTO, "check that the port");
+        refuse(t, at, 'G', HVD_E_PROTO, "check that the address and port");
 }
 
 TEST(another_major_is_refused)

@@ -188,8 +188,8 @@ TEST_FLAGS(a_driver_that_dies_is_followed_by_one_that_takes_the_job_over, TEST_N
     begin(&play);
     CHECK_INT(t, end(&play), ==, 0);
     CHECK_TEXT(t, play.said,
-               "driver -;driver nightly died of signal 9 (Killed);"
-               "driver nightly died of signal 6 (Aborted);driver nightly ended with code 4;");
+               "driver -;driver nightly died of signal 9 (SIGKILL);"
+               "driver nightly died of signal 6 (SIGABRT);driver nightly ended with code 4;");
 out:;
 }
 
@@ -220,7 +220,7 @@ TEST_FLAGS(a_job_that_dies_before_it_begins_is_given_up, TEST_NO_TORTURE)
 
     begin(&play);
     CHECK_INT(t, end(&play), ==, 128 + SIGKILL);
-    CHECK_TEXT(t, play.said, "driver -;driver nightly died of signal 9 (Killed);");
+    CHECK_TEXT(t, play.said, "driver -;driver nightly died of signal 9 (SIGKILL);");
 out:;
 }
 
@@ -234,7 +234,7 @@ TEST_FLAGS(a_successor_that_is_refused_is_followed_by_another, TEST_NO_TORTURE)
     CHECK_INT(t, end(&play), ==, 5);
     CHECK_TEXT(
         t, play.said,
-        "driver -;driver nightly died of signal 9 (Killed);driver nightly ended with code 2;");
+        "driver -;driver nightly died of signal 9 (SIGKILL);driver nightly ended with code 2;");
 out:;
 }
 
@@ -293,7 +293,7 @@ TEST_FLAGS(a_stop_is_told_to_the_next_driver, TEST_NO_TORTURE)
     kill(play.front, SIGTERM);
     CHECK_INT(t, end(&play), ==, 143);
     CHECK_TEXT(t, play.said,
-               "driver -;stop 15 1;driver nightly died of signal 9 (Killed);stop 15 1;");
+               "driver -;stop 15 1;driver nightly died of signal 9 (SIGKILL);stop 15 1;");
 out:;
 }
 
@@ -333,11 +333,11 @@ TEST_FLAGS(detached_it_returns_once_the_driver_runs, TEST_NO_TORTURE)
 
     play.config.detach = true;
     begin(&play);
-    CHECK(t, await(&play, "driver nightly died of signal 9 (Killed);"));
+    CHECK(t, await(&play, "driver nightly died of signal 9 (SIGKILL);"));
     CHECK(t, !waitid(P_PID, (id_t)play.front, &info, WNOWAIT | WEXITED));
     kill(play.shared->parent, SIGTERM);
     CHECK_INT(t, end(&play), ==, 0);
-    CHECK_TEXT(t, play.said, "driver -;driver nightly died of signal 9 (Killed);stop 15 1;");
+    CHECK_TEXT(t, play.said, "driver -;driver nightly died of signal 9 (SIGKILL);stop 15 1;");
 out:;
 }
 

@@ -5,6 +5,7 @@
 #include "tests/lib/fake_coll.h"
 #include "tests/lib/fixture.h"
 #include "worker/fusion.h"
+#include "worker/rounds_groups.h"
 #include "worker/rounds_internal.h"
 
 #include <string.h>
@@ -231,6 +232,63 @@ TEST(nothing_is_fused_by_a_worker_alone)
     CHECK_OK(t, start(0, 6));
     CHECK_OK(t, await(0, 6));
     CHECK(t, MADE_OF(1, 1, 1, 1, 1, 1));
+}
+
+/* Other ranks do not know of such a group: what they fuse is the same as here. The request of the
+ * group comes before the batch that is open, and counts for nothing. */
+TEST(a_group_of_some_members_changes_no_batch)
+{
+    const int ranks[] = { 0 };
+    hvd_group *group;
+    hvd_call call = small(300);
+
+    for (int with = 0; with < 2; with++) {
+        CHECK_OK(t, enter(&members));
+        fake_coll_reset();
+        CHECK_OK(t, rounds_open_apart(rounds, ranks, 1, 5, &group, &err));
+        call.group = group;
+        CHECK_OK(t, start(0, 3));
+        if (with) {
+            CHECK_OK(t, start_call(&call, 300));
+            CHECK_OK(t, await(300, 301));
+            CHECK_OK(t, requests_run(rounds, &call, &err));
+        }
+        CHECK_OK(t, start(3, 21));
+        CHECK_OK(t, await(0, 21));
+        if (with)
+            CHECK(t, MADE_OF(1, 1, 1, 4, 16));
+        else
+            CHECK(t, MADE_OF(1, 4, 16));
+    }
+}
+
+TEST(a_call_of_some_members_must_not_need_a_batch)
+{
+    const int ranks[] = { 0 };
+    hvd_group *group;
+    hvd_call call = small(300);
+
+    for (int way = 0; way < 4; way++) {
+        const hvd_call other = small(1);
+        const hvd_piece piece = { other.out, &memory[300][1], 1 };
+
+        CHECK_OK(t, enter(&members));
+        CHECK_OK(t, rounds_open_apart(rounds, ranks, 1, 5, &group, &err));
+        call = small(300);
+        call.group = group;
+        call.in = way == 0 ? other.out : call.in; /* what the batch writes is read */
+        call.out = way == 1 ? other.out : way == 2 ? (void *)(uintptr_t)other.in : call.out;
+        if (way == 3)
+            call = (hvd_call){ .kind = HVD_ALLREDUCE,
+                               .group = group,
+                               .type = HVD_UINT8,
+                               .pieces = &piece,
+                               .piece_count = 1 };
+        CHECK_OK(t, start(0, 3)); /* requests 1 and 2 are in the open batch */
+        CHECK_CODE(t, start_call(&call, 300), HVD_E_INVAL);
+        CHECK_HAS(t, err.text, "uses memory of an earlier request");
+        CHECK_HAS(t, fake_coll_seen().refused, "wait for that request first");
+    }
 }
 
 TEST(nothing_is_fused_where_there_are_groups)

@@ -63,7 +63,7 @@ out:
 TEST(a_module_of_another_version)
 {
     CHECK_CODE(t, find(OTHER_GLOO_MODULE), HVD_E_UNSUPPORTED);
-    CHECK_HAS(t, err.text, "is of version 0.0.1, the library of version " HVD_VERSION_TEXT);
+    CHECK_HAS(t, err.text, "is of version 0.0.1, but libhvd is of version " HVD_VERSION_TEXT);
     CHECK_HAS(t, err.text, "HVD_GLOO_LIBRARY");
 out:
     return;

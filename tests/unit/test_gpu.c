@@ -61,23 +61,25 @@ TEST_FLAGS(a_missing_library_is_to_be_installed, TEST_NO_TORTURE)
     unsetenv("HVD_TEST_LIBRARY");
     for (int i = 0; i < 2; i++) {
         CHECK_CODE(t, library_find(&spec, true, table, &err), HVD_E_UNSUPPORTED);
-        CHECK_TEXT(t, err.text,
-                   "it: libnowhere.so.1: cannot open shared object file: No such file or "
-                   "directory; install this library, or name its path in HVD_TEST_LIBRARY");
+        CHECK_TEXT(
+            t, err.text,
+            "it: libnowhere.so.1: cannot open shared object file: No such file or "
+            "directory; install this library, or name the path of the library in HVD_TEST_LIBRARY");
         /* the variable that scripts set */
         setenv("HVD_TEST_LIBRARY", "libnowhere.so.1", 1);
     }
     spec.file = "libm.so.6";
     CHECK_CODE(t, library_find(&spec, true, table, &err), HVD_E_UNSUPPORTED);
     CHECK_TEXT(t, err.text,
-               "it: libm.so.6 lacks this_is_not; install a newer library, or name its path in "
+               "it: libm.so.6 lacks this_is_not; install a newer library, or name the path of a "
+               "newer one in "
                "HVD_TEST_LIBRARY");
     /* a symbol of the program itself, for which no file is known */
     rows[0].symbol = "printf";
     CHECK_CODE(t, library_find(&spec, true, table, &err), HVD_E_UNSUPPORTED);
     CHECK_TEXT(t, err.text,
                "it: the one in this program lacks nor_is_this; install a newer library, or name "
-               "its path in HVD_TEST_LIBRARY");
+               "the path of a newer one in HVD_TEST_LIBRARY");
 }
 
 TEST_FLAGS(a_driver_without_device_is_of_no_use, TEST_NO_TORTURE)
@@ -97,7 +99,7 @@ TEST_FLAGS(an_old_nccl_is_refused, TEST_NO_TORTURE)
     CHECK_CODE(t, nccl_open(&nccl, &err), HVD_E_UNSUPPORTED);
     CHECK_TEXT(t, err.text,
                "NCCL has version 2.17.5, and at least 2.18.0 is needed; install a newer NCCL, or "
-               "name its path in HVD_NCCL_LIBRARY");
+               "name the path of a newer one in HVD_NCCL_LIBRARY");
     CHECK(t, !nccl);
     setenv("HVD_STANDIN_NCCL", "21800", 1);
     CHECK_OK(t, nccl_open(&nccl, &err));

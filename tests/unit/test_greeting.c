@@ -204,7 +204,7 @@ TEST_FLAGS(a_socket_of_another_user_is_no_agent, TEST_NO_TORTURE)
             close(fd);
         CHECK_INT(t, rc, ==, i == 0 ? HVD_E_DENIED : 0);
         if (rc)
-            CHECK_HAS(t, err.text, "of user 65534 listens there");
+            CHECK_HAS(t, err.text, "of user 65534 listens at this name");
     }
 out:
     close(there);

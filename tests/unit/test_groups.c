@@ -131,7 +131,8 @@ TEST(a_value_that_is_no_group_is_refused)
 
     CHECK_OK(t, groups_create(&groups));
     CHECK_CODE(t, groups_add(groups, NULL, NULL, &group, &err), HVD_E_INVAL);
-    CHECK_TEXT(t, err.text, "hvd_group_create: belongs is NULL; pass both belongs and ret_group");
+    CHECK_TEXT(t, err.text,
+               "hvd_group_create: the argument belongs is NULL; pass both belongs and ret_group");
     CHECK_CODE(t, groups_add(groups, by_host, NULL, NULL, &err), HVD_E_INVAL);
     CHECK_CODE(t, groups_add_ranks(groups, NULL, 1, &group, &err), HVD_E_INVAL);
     CHECK_CODE(t, groups_add_ranks(groups, twice, 3, NULL, &err), HVD_E_INVAL);
@@ -233,8 +234,8 @@ TEST(the_member_callback_may_fail)
     CHECK_OK(t, make("a0", 1));
     CHECK_CODE(t, make("a0 a1", 1), HVD_E_INVAL);
     CHECK_TEXT(t, err.text,
-               "group 2: the function belongs returned -2 for rank 1; return -1 for no group, or 0 "
-               "or more");
+               "group 2: the function \"belongs\" returned -2 for rank 1; return -1 for a rank "
+               "outside of all groups, or else 0 or more");
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -292,16 +293,17 @@ TEST(kinds_and_groups)
     CHECK_OK(t, begin_calls());
     CHECK(t, refuses((hvd_call){ .kind = (hvd_kind)8 },
                      "kind 8 is no collective; use one of hvd_kind"));
-    CHECK(t, refuses((hvd_call){ .kind = (hvd_kind)14 },
-                     "kind 14 is no collective; use one of hvd_kind"));
+    CHECK(t, refuses((hvd_call){ .kind = (hvd_kind)16 },
+                     "kind 16 is no collective; use one of hvd_kind"));
     CHECK(t, refuses((hvd_call){ .count = 1 }, "kind 0 is no collective; use one of hvd_kind"));
     CHECK_CODE(t, call_read(NULL, groups, roll, &into, &err), HVD_E_INVAL);
     CHECK(t, refuses(REDUCE(.group = (hvd_group *)numbers, FROM_TO(1)),
-                     "allreduce: no such group has been created since hvd_init, or opened in this "
-                     "round; use a group that hvd_group_create has returned"));
+                     "allreduce: the group is unknown: it was not created since hvd_init, and not "
+                     "opened in this round; use a group that hvd_group_create has returned, or "
+                     "open the group again in this round"));
     CHECK(t, refuses((hvd_call){ .kind = HVD_BARRIER, .group = even },
-                     "barrier: rank 1 is not in group 2; call only on its members; hvd_group_rank "
-                     "tells which ranks they are"));
+                     "barrier: rank 1 is not a member of group 2; make this call only on the "
+                     "members of the group, which hvd_group_rank shows"));
     CHECK(t, takes((hvd_call){ .kind = HVD_BARRIER, .group = odd }));
     CHECK_INT(t, into.group, ==, 1);
     CHECK(t, takes((hvd_call){ .kind = HVD_BARRIER, .type = (hvd_dtype)99 }));
@@ -349,7 +351,7 @@ TEST(roots)
     CHECK(t, refuses(OF(HVD_BROADCAST, .root = 4, .out = numbers, .count = 1),
                      "broadcast: root 4 is no rank of this round; use 0 to 3"));
     CHECK(t, refuses(OF(HVD_BROADCAST, .root = 2, .group = odd, .out = numbers, .count = 1),
-                     "broadcast: root 2 is not in the group; use one of its ranks"));
+                     "broadcast: root 2 is not a member of the group; use the rank of a member"));
     CHECK(t, takes(OF(HVD_BROADCAST, .root = 3, .group = odd, .out = numbers, .count = 1)));
     CHECK_INT(t, into.root, ==, 1); /* the place of the root in the group */
     CHECK(t, takes(OF(HVD_BROADCAST, .root = 3, .out = numbers, .count = 1)));
@@ -366,7 +368,8 @@ TEST(to_and_from_a_root)
     CHECK_INT(t, into.kind, ==, COLL_REDUCE);
     CHECK(t, takes(OF(HVD_REDUCE, .in = numbers, .out = numbers, .count = 2, .root = 1)));
     CHECK(t, refuses(OF(HVD_REDUCE, .in = numbers, .count = 2, .root = 1),
-                     "reduce: out is NULL, and count is not 0; give memory for it"));
+                     "reduce: the buffer \"out\" is NULL, and its count is not 0; give memory "
+                     "for this buffer"));
     CHECK(t, refuses((hvd_call){ .kind = HVD_REDUCE, .type = HVD_FLOAT32, .op = HVD_XOR },
                      "reduce: float32 does not have the op xor; use an integer type or HVD_BOOL"));
     CHECK(t, takes(OF(HVD_GATHER, .in = numbers, .count = 2, .counts = four)));
@@ -376,11 +379,12 @@ TEST(to_and_from_a_root)
                      "gather: counts[1] is 2, but count is 1; both are this rank's part, so make "
                      "them equal"));
     CHECK(t, refuses(OF(HVD_GATHER, .in = numbers, .out = numbers, .count = 1, .root = 1),
-                     "gather: in and out overlap; make them separate"));
+                     "gather: the buffers \"in\" and \"out\" overlap; pass two separate buffers"));
     CHECK(t, takes(OF(HVD_SCATTER, .out = numbers, .count = 2, .counts = four)));
     CHECK_INT(t, into.kind, ==, COLL_SCATTER);
     CHECK(t, refuses(OF(HVD_SCATTER, .out = numbers, .count = 2, .root = 1),
-                     "scatter: in is NULL, and count is not 0; give memory for it"));
+                     "scatter: the buffer \"in\" is NULL, and its count is not 0; give memory "
+                     "for this buffer"));
     CHECK(t, refuses(OF(HVD_SCATTER, .out = numbers, .count = 2, .root = 4),
                      "scatter: root 4 is no rank of this round; use 0 to 3"));
 }
@@ -389,25 +393,33 @@ TEST(memory)
 {
     CHECK_OK(t, begin_calls());
     CHECK(t, refuses(REDUCE(.out = numbers, .count = 1),
-                     "allreduce: in is NULL, and count is not 0; give memory for it"));
+                     "allreduce: the buffer \"in\" is NULL, and its count is not 0; give memory "
+                     "for this buffer"));
     CHECK(t, refuses(REDUCE(.in = numbers, .count = 1),
-                     "allreduce: out is NULL, and count is not 0; give memory for it"));
+                     "allreduce: the buffer \"out\" is NULL, and its count is not 0; give "
+                     "memory for this buffer"));
     CHECK(t, refuses(OF(HVD_BROADCAST, .in = numbers, .count = 1),
-                     "broadcast: out is NULL, and count is not 0; give memory for it"));
+                     "broadcast: the buffer \"out\" is NULL, and its count is not 0; give "
+                     "memory for this buffer"));
     CHECK(t, refuses(REDUCE(FROM_TO(SIZE_MAX / 4)),
                      "allreduce: 4611686018427387903 numbers of float32 are more than memory can "
-                     "hold; correct count"));
+                     "hold; correct the argument count"));
     CHECK(t, refuses(OF(HVD_ALLTOALL, FROM_TO(SIZE_MAX / 16)),
                      "alltoall: 1152921504606846975 numbers of float32 are more than memory can "
-                     "hold; correct count"));
+                     "hold; correct the argument count"));
     CHECK(t, refuses(REDUCE(.in = numbers, .out = numbers + 1, .count = 2),
-                     "allreduce: in and out overlap; make them equal or separate"));
+                     "allreduce: the buffers \"in\" and \"out\" overlap; pass the same buffer "
+                     "twice, or two separate buffers"));
     CHECK(t, refuses(REDUCE(.in = numbers + 1, .out = numbers, .count = 2),
-                     "allreduce: in and out overlap; make them equal or separate"));
-    CHECK(t, refuses(OF(HVD_REDUCESCATTER, .in = numbers, .out = numbers + 7, .count = 2),
-                     "reducescatter: in and out overlap; make them separate"));
+                     "allreduce: the buffers \"in\" and \"out\" overlap; pass the same buffer "
+                     "twice, or two separate buffers"));
+    CHECK(t,
+          refuses(
+              OF(HVD_REDUCESCATTER, .in = numbers, .out = numbers + 7, .count = 2),
+              "reducescatter: the buffers \"in\" and \"out\" overlap; pass two separate buffers"));
     CHECK(t, refuses(OF(HVD_ALLGATHER, .in = numbers, .out = numbers, .count = 2),
-                     "allgather: in and out overlap; make them equal or separate"));
+                     "allgather: the buffers \"in\" and \"out\" overlap; pass the same buffer "
+                     "twice, or two separate buffers"));
     CHECK(t, takes(REDUCE(.in = numbers, .out = numbers, .count = 9)));
     CHECK(t, takes(REDUCE(.in = numbers, .out = numbers + 2, .count = 2)));
     CHECK(t, takes(REDUCE(.in = NULL)));
@@ -433,7 +445,7 @@ TEST(counts)
                      "alltoall: out_counts is given without counts; give both or none"));
     CHECK(t, refuses(OF(HVD_ALLGATHER, FROM_TO(2), .counts = huge),
                      "allgather: 2 numbers of float32 are more than memory can hold; "
-                     "correct counts"));
+                     "correct the argument counts"));
     CHECK(t, takes(OF(HVD_ALLGATHER, FROM_TO(2), .counts = four)));
     CHECK(t, takes(OF(HVD_ALLGATHER, .in = numbers + 1, .out = numbers, .count = 2,
                       .counts = four))); /* in is this rank's place in out */
@@ -474,27 +486,89 @@ TEST(opened_groups)
     CHECK(t, evens.ranks.count == 0 && evens.most == 1 && evens.hash != odds.hash);
     roll_add(roll, &second);
     CHECK(t, second != first);
-    CHECK(t, refuses((hvd_call){ .kind = HVD_BARRIER, .group = second },
-                     "barrier: rank 1 is not in the group that was opened as number 2; call only "
-                     "on its members; hvd_group_rank tells which ranks they are"));
+    CHECK(t,
+          refuses((hvd_call){ .kind = HVD_BARRIER, .group = second },
+                  "barrier: rank 1 is not a member of the group that was opened as number 2; make "
+                  "this call only on the members of the group, which hvd_group_rank shows"));
     /* one that comes to nothing: a mismatch of the ranks, for example */
     CHECK_OK(t, roll_divide(roll, by_host, NULL, &hosts, &err));
     CHECK(t, hosts.most >= 1 && hosts.ranks.count >= 1);
     roll_give_up(roll);
     CHECK_CODE(t, roll_divide(roll, rubbish, NULL, &hosts, &err), HVD_E_INVAL);
-    CHECK_HAS(t, err.text, "belongs returned -2 for rank 1");
+    CHECK_HAS(t, err.text, "returned -2 for rank 1");
     CHECK_CODE(t, roll_divide(roll, NULL, NULL, &hosts, &err), HVD_E_INVAL);
     CHECK_CODE(t, roll_divide_ranks(roll, NULL, 1, &hosts, &err), HVD_E_INVAL);
     CHECK(t, roll_find(roll, first, &part));
     roll_close(roll, part);
     CHECK(t, !roll_find(roll, first, &part) && roll_find(roll, second, &part));
     CHECK(t, refuses((hvd_call){ .kind = HVD_BARRIER, .group = first },
-                     "barrier: no such group has been created since hvd_init, or opened in this "
-                     "round; use a group that hvd_group_create has returned"));
+                     "barrier: the group is unknown: it was not created since hvd_init, and not "
+                     "opened in this round; use a group that hvd_group_create has returned, or "
+                     "open the group again in this round"));
     /* the next round knows none of them */
     CHECK_OK(t, make("a0 a1 a2 a3", 2));
     CHECK(t, !roll_find(roll, second, &part));
     CHECK(t, takes((hvd_call){ .kind = HVD_BARRIER, .group = odd }));
+}
+
+static bool not_gathered(const int *ranks, size_t count, const char *why)
+{
+    struct coll_ranks list;
+
+    return roll_gather(roll, ranks, count, &list, &err) == HVD_E_INVAL && !strcmp(err.text, why);
+}
+
+/* Groups that their members alone open: they count as opened groups do, but not among those that
+ * all ranks have opened. The caller is rank 1 of 4. */
+TEST(groups_of_their_members_alone)
+{
+    const int some[] = { 3, 1 };
+    const int others[] = { 0, 2 };
+    const int strange[] = { 1, 4 };
+    const int twice[] = { 1, 1 };
+    struct coll_opening opening;
+    struct coll_ranks list;
+    hvd_group *first = NULL, *shared = NULL;
+    size_t part = 0;
+
+    CHECK_OK(t, begin_calls());
+    CHECK_OK(t, roll_gather(roll, some, 2, &list, &err));
+    CHECK(t, list.count == 2 && list.items[0] == 1 && list.items[1] == 3);
+    CHECK(t, !roll->opened_count);
+    roll_add(roll, &first);
+    CHECK_INT(t, roll->shared_count, ==, 0);
+    CHECK(t, roll_find(roll, first, &part) && part == roll->part_count + 1);
+    CHECK(t, roll_is_apart(roll, part) && !roll_is_apart(roll, 0) && !roll_is_apart(roll, 1));
+    CHECK(t, takes(OF(HVD_BROADCAST, .group = first, .root = 3, .out = numbers, .count = 1)));
+    CHECK_INT(t, into.group, ==, part);
+    CHECK_INT(t, into.root, ==, 1);
+    /* the next one that all ranks open is their first, although this rank has opened one before */
+    CHECK_OK(t, roll_divide_ranks(roll, some, 2, &opening, &err));
+    roll_add(roll, &shared);
+    CHECK_INT(t, roll->shared_count, ==, 1);
+    CHECK_INT(t, roll_find(roll, shared, &part)->number, ==, 1);
+    CHECK(t, part == roll->part_count + 2 && !roll_is_apart(roll, part));
+    /* one that comes to nothing: the round is over, for example */
+    CHECK_OK(t, roll_gather(roll, some, 2, &list, &err));
+    roll_give_up(roll);
+    CHECK(t, not_gathered(others, 2,
+                          "hvd_group_open: rank 1, which makes the call, is not in the list; only "
+                          "the listed ranks make the call"));
+    CHECK(t,
+          not_gathered(strange, 2, "hvd_group_open: rank 4 is no rank of this round; use 0 to 3"));
+    CHECK(t, not_gathered(twice, 2,
+                          "hvd_group_open: rank 1 is in the list twice; name each rank once"));
+    CHECK(t, not_gathered(NULL, 2,
+                          "hvd_group_open: ranks is NULL, and count is not 0; pass a list of "
+                          "ranks"));
+    CHECK(t, not_gathered(NULL, 0,
+                          "hvd_group_open: rank 1, which makes the call, is not in the list; only "
+                          "the listed ranks make the call"));
+    while (roll->opened_count < LIMIT_OPENED) {
+        CHECK_OK(t, roll_gather(roll, some, 2, &list, &err));
+        roll_add(roll, &first);
+    }
+    CHECK_CODE(t, roll_gather(roll, some, 2, &list, &err), HVD_E_LIMIT);
 }
 
 TEST(opened_groups_are_limited)
@@ -536,33 +610,39 @@ TEST(ragged_counts)
     CHECK(t, into.counts == four);
     CHECK(t, takes(OF(HVD_ALLTOALL_RAGGED, .group = odd, .counts = none, .received = to)));
     CHECK(t, refuses(OF(HVD_ALLGATHER_RAGGED, .in = numbers, .count = 3),
-                     "ragged allgather: the place for the result (received, ret_out) is NULL; pass "
-                     "a place for the result of the call"));
+                     "ragged allgather: received, the memory for the result (ret_out), is NULL; "
+                     "pass memory for the result of the call"));
     CHECK(t, refuses(OF(HVD_ALLTOALL_RAGGED, .counts = four, .received = &nowhere),
-                     "ragged alltoall: the place for the received counts is NULL; pass a place for "
-                     "the result of the call"));
+                     "ragged alltoall: received.counts, the memory for the received counts, is "
+                     "NULL; pass memory for the result of the call"));
     CHECK(t, refuses(OF(HVD_ALLGATHER_RAGGED, .out = numbers, .received = to),
-                     "ragged allgather: out is not NULL; leave it NULL, the result goes to "
-                     "received"));
+                     "ragged allgather: out is not NULL; leave out NULL, because the result of "
+                     "this collective goes to \"received\""));
     CHECK(t, refuses(OF(HVD_ALLTOALL_RAGGED, .counts = four, .out_counts = four, .received = to),
-                     "ragged alltoall: out_counts is not NULL; leave it NULL, the result goes to "
-                     "received"));
+                     "ragged alltoall: out_counts is not NULL; leave out_counts NULL, because the "
+                     "result of this collective goes to \"received\""));
     CHECK(t, refuses(OF(HVD_ALLGATHER_RAGGED, .counts = four, .received = to),
                      "ragged allgather: counts is not NULL; pass in count how many numbers this "
                      "rank gives, and no counts"));
     CHECK(t, refuses(OF(HVD_ALLTOALL_RAGGED, .in = numbers, .count = 4, .received = to),
                      "ragged alltoall: counts is NULL; pass how many numbers go to each rank"));
     CHECK(t, refuses(OF(HVD_ALLTOALL_RAGGED, .counts = four, .received = to),
-                     "ragged alltoall: in is NULL, and count is not 0; give memory for it"));
-    CHECK(t, is_limited(
-                 OF(HVD_ALLGATHER_RAGGED, .in = numbers, .count = (size_t)1 << 39, .received = to),
-                 "ragged allgather: rank 1 gives more than LIMIT_RAGGED_BYTES "
-                 "(1099511627776 bytes) of float32; correct its count, or give less in one "
-                 "call"));
-    CHECK(t, is_limited(OF(HVD_ALLTOALL_RAGGED, .in = numbers, .counts = huge, .received = to),
-                        "ragged alltoall: rank 1 gives more than LIMIT_RAGGED_BYTES "
-                        "(1099511627776 bytes) of float32; correct its counts, or give less in one "
-                        "call"));
+                     "ragged alltoall: the buffer \"in\" is NULL, and its count is not 0; give "
+                     "memory for this buffer"));
+    CHECK(
+        t,
+        is_limited(
+            OF(HVD_ALLGATHER_RAGGED, .in = numbers, .count = (size_t)1 << 39, .received = to),
+            "ragged allgather: rank 1 gives more than 1099511627776 bytes "
+            "(LIMIT_RAGGED_BYTES) of float32; correct the count of this rank, or give less in one "
+            "call"));
+    CHECK(
+        t,
+        is_limited(
+            OF(HVD_ALLTOALL_RAGGED, .in = numbers, .counts = huge, .received = to),
+            "ragged alltoall: rank 1 gives more than 1099511627776 bytes "
+            "(LIMIT_RAGGED_BYTES) of float32; correct the counts of this rank, or give less in one "
+            "call"));
 }
 
 TEST(pieces)
@@ -579,35 +659,39 @@ TEST(pieces)
     CHECK(t, into.pieces[1].out == numbers + 16 && into.pieces[1].count == 8);
     CHECK(t, takes(REDUCE(.pieces = three)));
     CHECK(t, refuses(OF(HVD_REDUCE, .pieces = three, .piece_count = 3),
-                     "reduce: only an allreduce and a broadcast take pieces; use in, out and "
+                     "reduce: pieces is set, but only an allreduce and a broadcast take pieces; "
+                     "use in, out and "
                      "count"));
     CHECK(t, refuses(OF(HVD_BROADCAST, .pieces = three, .piece_count = 3),
-                     "broadcast: pieces[1]: a broadcast does not read in; leave in NULL"));
+                     "broadcast: pieces[1]: the buffer \"in\" is set, and a broadcast does not "
+                     "read it; leave \"in\" NULL"));
     CHECK(t, takes(OF(HVD_BROADCAST, .pieces = &(hvd_piece){ NULL, numbers, 8 }, .piece_count = 1,
                       .tag = 7)));
     CHECK(t, into.tag == 7);
     CHECK(t, refuses(OF(HVD_BROADCAST, .pieces = &(hvd_piece){ NULL, NULL, 8 }, .piece_count = 1),
-                     "broadcast: pieces[0]: out is NULL, and its count is not 0; give memory for "
-                     "it"));
+                     "broadcast: pieces[0]: the buffer \"out\" is NULL, and its count is not 0; "
+                     "give memory for this buffer"));
     CHECK(t, refuses(REDUCE(.pieces = three, .piece_count = 3, .count = 1),
                      "allreduce: pieces and also in, out or count are set; set only pieces, or "
                      "only in, out and count"));
-    CHECK(t, refuses(REDUCE(.piece_count = 3),
-                     "allreduce: pieces is NULL, and piece_count is 3; pass that many pieces"));
+    CHECK(t, refuses(REDUCE(.piece_count = 3), "allreduce: pieces is NULL, and piece_count is 3; "
+                                               "pass as many pieces as piece_count says"));
     three[2].count = 1;
     CHECK(t, refuses(REDUCE(.pieces = three, .piece_count = 3),
-                     "allreduce: pieces[2]: in is NULL, and its count is not 0; give memory for "
-                     "it"));
+                     "allreduce: pieces[2]: the buffer \"in\" is NULL, and its count is not 0; "
+                     "give memory for this buffer"));
     three[2].count = SIZE_MAX / 4;
     CHECK(t, refuses(REDUCE(.pieces = three, .piece_count = 3),
                      "allreduce: pieces[2]: 4611686018427387903 numbers of float32 are more than "
-                     "memory can hold; correct its count"));
+                     "memory can hold; correct the count of this piece"));
     three[2].count = 0;
     three[1].out = numbers + 9;
     CHECK(t, refuses(REDUCE(.pieces = three, .piece_count = 3),
-                     "allreduce: pieces[1]: in and out overlap; make them equal or separate"));
+                     "allreduce: pieces[1]: the buffers \"in\" and \"out\" overlap; pass the "
+                     "same buffer twice, or "
+                     "two separate buffers"));
     three[0] = three[1] = (hvd_piece){ numbers, numbers, SIZE_MAX / 8 };
     CHECK(t, refuses(REDUCE(.pieces = three, .piece_count = 2),
                      "allreduce: the counts of 2 pieces together are more than memory can hold; "
-                     "correct them"));
+                     "correct the counts"));
 }

@@ -5,11 +5,16 @@
 #include "http/client.h"
 
 #include "base/time.h"
+#include "os/clock.h"
+#include "os/thread.h"
 #include "tests/lib/http_server.h"
 #include "tests/lib/test.h"
 
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define PATIENCE_US (100 * TIME_S)
 #define SHORT_US    (200 * TIME_MS)
@@ -60,6 +65,33 @@ TEST_FLAGS(an_answer_comes_with_status_headers_and_body, TEST_NO_TORTURE)
     CHECK_TEXT(t, buf_text(&body), "none\n");
     CHECK_TEXT(t, etag, "\"x1\"");
     CHECK(t, !strncmp(server.request, "GET /a/b?c=d HTTP/1.1\r\n", 23));
+out:
+    end();
+}
+
+/* How many connections a child process would inherit. */
+static int inherited_connections(void)
+{
+    int count = 0;
+
+    for (int fd = 0; fd < 256; fd++) {
+        struct sockaddr_in peer = { .sin_family = AF_UNSPEC };
+        socklen_t size = sizeof(peer);
+
+        count += !getpeername(fd, (struct sockaddr *)&peer, &size) && peer.sin_family == AF_INET &&
+                 !(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    }
+    return count;
+}
+
+TEST_FLAGS(a_child_inherits_no_connection, TEST_NO_TORTURE)
+{
+    struct http_request get = { .url = url };
+    int before = inherited_connections();
+
+    CHECK(t, begin("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
+    CHECK_OK(t, http_send(client, &get, &answer, NULL));
+    CHECK_INT(t, inherited_connections(), ==, before); /* libcurl keeps the connection */
 out:
     end();
 }
@@ -200,4 +232,31 @@ TEST(a_url_of_another_kind_is_refused)
 out:
     http_client_free(client);
     client = NULL;
+}
+
+static void *stop_later(void *arg)
+{
+    (void)arg;
+    while (!server.requests) /* the request is under way */
+        thread_pause(TIME_MS);
+    http_client_stop(client);
+    return NULL;
+}
+
+/* The server never answers, and the limit of the request is far away. */
+TEST_FLAGS(another_thread_ends_a_request, TEST_NO_TORTURE)
+{
+    struct http_request get = { .url = url, .body_to = &body };
+    int64_t began_us = clock_now_us();
+    pthread_t thread;
+
+    CHECK(t, begin(NULL));
+    CHECK_OK(t, thread_start(&thread, 0, stop_later, NULL));
+    CHECK_CODE(t, http_send(client, &get, &answer, NULL), HVD_E_BUSY);
+    thread_join(thread);
+    CHECK(t, clock_now_us() - began_us < PATIENCE_US / 2);
+    CHECK_CODE(t, http_send(client, &get, &answer, NULL), HVD_E_BUSY); /* and all later ones */
+    CHECK_INT(t, server.requests, ==, 1);
+out:
+    end();
 }

@@ -231,7 +231,7 @@ TEST_FLAGS(a_reset_that_fails_ends_the_worker, TEST_SURVIVES_ALLOC)
     CHECK_INT(t, job.trains, ==, 0);
     CHECK_TEXT(t, hvd_last_error(),
                "reset callback 1 of 1 returned -77 instead of 0, so the worker cannot train on; "
-               "correct the callback, or what it needs");
+               "let the callback return 0, or remove the cause of its error");
     CHECK(t, fake_agent_heard(&job.agent, "reset callback 1 of 1"));
 }
 
@@ -249,6 +249,21 @@ TEST_FLAGS(a_reason_in_words_is_said, TEST_SURVIVES_ALLOC)
     CHECK_INT(t, job.code, ==, -1000);
     CHECK_TEXT(t, hvd_last_error(), "ValueError: bad weather");
     CHECK(t, fake_agent_heard(&job.agent, "code=-1000 text=\"ValueError: bad weather\""));
+}
+
+static int fail_behind(struct fake_job *failing)
+{
+    return failing->step == 3 ? hvd_fail("OSError: no space") : 0;
+}
+
+TEST_FLAGS(a_program_says_why_it_fails_after_its_training, TEST_SURVIVES_ALLOC)
+{
+    BEGIN(t);
+    job.goal = 4;
+    job.each = fail_behind;
+    PLAY(t, JOIN, SAY(&round_first), END);
+    CHECK_INT(t, job.code, ==, 0);
+    CHECK(t, fake_agent_heard(&job.agent, " text=\"OSError: no space\""));
 }
 
 static int revoke_once(struct fake_job *revoking)

@@ -12,7 +12,9 @@
 #define WEIGHTS_BYTES ((size_t)2 * 1024 * 1024 + 100)
 #define OWN_BYTES     ((size_t)3000)
 
-#define PROGRAM_FAILS (-1000) /* a code that the driver of the GPU may return */
+/* the code that the test's program returns when a call of the GPU's driver has failed; no code of
+ * hvd.h */
+#define PROGRAM_FAILED (-1000)
 
 static const char *const modes[] = { "both", "host", "device" };
 
@@ -29,7 +31,7 @@ static const char *wrong; /* what train found wrong */
 
 static int set(cuda_address at, size_t bytes, int64_t step)
 {
-    return device->cuda->fill(at, (unsigned char)step, bytes, stream) ? PROGRAM_FAILS : 0;
+    return device->cuda->fill(at, (unsigned char)step, bytes, stream) ? PROGRAM_FAILED : 0;
 }
 
 static bool holds(cuda_address at, size_t bytes, int64_t step)
@@ -60,7 +62,7 @@ static int add_in_stream(struct fake_job *each)
 static int look(struct fake_job *each)
 {
     if (device->cuda->stream_sync(stream))
-        return PROGRAM_FAILS;
+        return PROGRAM_FAILED;
     if (!holds(weights, WEIGHTS_BYTES, each->step))
         wrong = "the weights";
     if (!holds(own, OWN_BYTES, each->step))
@@ -472,7 +474,7 @@ static bool fails(struct test *t, const char *mode, const char *call, int n, con
     fake_gpu_faults(fault);
     CHECK_OK(t, fake_job_play(&job, plain));
     fake_agent_stop(&job.agent);
-    if (job.code && job.code != PROGRAM_FAILS) {
+    if (job.code && job.code != PROGRAM_FAILED) {
         CHECK_CODE(t, job.code, HVD_E_IO);
         CHECK_HAS(t, hvd_last_error(), "CUDA_ERROR");
     }

@@ -49,8 +49,8 @@ TEST_FLAGS(foreign_records_are_checked, TEST_NO_TORTURE)
         const char *sql;
         const char *words;
     } rows[] = {
-        {"kind = 0",                                              "a kind that this version does not know" },
-        { "kind = 14",                                            "a kind that this version does not know" },
+        {"kind = 0",                                              "does not know this kind of record"      },
+        { "kind = 18",                                            "does not know this kind of record"      },
         { "kind = -1",                                            "kind is out of range"                   },
         { "kind = 4294967297",                                    "kind is out of range"                   },
         { "incarnation = -1",                                     "incarnation is out of range"            },

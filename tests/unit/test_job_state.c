@@ -49,7 +49,7 @@ TEST_FLAGS(a_snapshot_that_is_not_granted, TEST_SURVIVES_ALLOC)
     BEGIN(t);
     PLAY(t, HELLO, DO(FAKE_BARE_GRANT), DO(FAKE_OVER));
     CHECK_CODE(t, job.code, HVD_E_PROTO);
-    CHECK_HAS(t, hvd_last_error(), "sent no descriptor with its message");
+    CHECK_HAS(t, hvd_last_error(), "sent no descriptor with the message");
 }
 
 TEST_FLAGS(a_snapshot_granted_to_another_worker_is_not_used, TEST_SURVIVES_ALLOC)

@@ -6,6 +6,7 @@
 #include "driver/core/compact.h"
 #include "driver/core/core.h"
 #include "driver/journal/compact.h"
+#include "driver/store/store_core.h"
 #include "tests/lib/fixture.h"
 #include "tests/lib/testjob.h"
 
@@ -60,23 +61,18 @@ static int know(void *arg, const struct journal_record *record)
     return known->used < TEXT ? 0 : HVD_E_LIMIT;
 }
 
-static int replay(void *arg, const struct journal_record *record, struct hvd_err *err)
-{
-    (void)arg;
-    return core_replay(core, record, err);
-}
-
 /* Replays the store into a new core, and asks what that core needs. */
 static int look(struct known *known)
 {
     struct hvd_err err;
+    uint64_t records;
     int rc;
 
     known->used = 0;
     *known->text = '\0';
     core_free(core);
     core = core_create(&config, NULL);
-    rc = core ? store_replay(file, replay, NULL, &err) : HVD_E_NOMEM;
+    rc = core ? store_replay_core(file, core, &records, &err) : HVD_E_NOMEM;
     return rc ? rc : core_compact(core, know, known);
 }
 

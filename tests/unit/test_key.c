@@ -34,16 +34,16 @@ TEST(says_what_is_wrong)
     static const struct {
         const char *text, *says;
     } cases[] = {
-        {"",        "drain \"\": "                                    },
-        { ":1",     "drain \":1\": "                                  },
-        { "a:",     "the slot"                                        },
-        { "a:x",    "the slot"                                        },
-        { "a:1024", "the slot"                                        },
-        { "a b",    "drain \"a b\": "                                 },
-        { "a\nb",   "drain \"a\\x0ab\": "                             },
-        { "[::1",   "no ']' after '['; write [::1] or [::1]:3"        },
-        { "[::1]3", "only :SLOT may follow a host"                    },
-        { "::1",    "an IPv6 address needs brackets: [::1] or [::1]:3"},
+        {"",        "drain \"\": "                                          },
+        { ":1",     "drain \":1\": "                                        },
+        { "a:",     "the slot"                                              },
+        { "a:x",    "the slot"                                              },
+        { "a:1024", "the slot"                                              },
+        { "a b",    "drain \"a b\": "                                       },
+        { "a\nb",   "drain \"a\\x0ab\": "                                   },
+        { "[::1",   "no ']' after '['; write [::1] or [::1]:3"              },
+        { "[::1]3", "only :SLOT may follow a host"                          },
+        { "::1",    "an IPv6 address needs brackets; write [::1] or [::1]:3"},
     };
     struct hvd_err err;
     char name[LIMIT_HOST_NAME_BYTES + 2];

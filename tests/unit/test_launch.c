@@ -229,15 +229,16 @@ static const struct {
      "ssh to n1: ssh: Could not resolve hostname n1: x (255); check the host's name"                                                                                           },
     { "echo 'ssh: connect: Connection refused' >&2; echo 'debug1: Exit status -1' >&2; exit 255",
      "ssh to n1: ssh: connect: Connection refused (255); start sshd on this host"                                                                                              },
-    { "exit 255",                                                                                 "ssh to n1: no reason was printed (255); try to log in to this host by hand" },
+    { "exit 255",
+     "ssh to n1: the program printed no reason (255); try to log in to this host by hand"                                                                                      },
     { "cat >input; echo 'sh: exec: hvd-agent: not found' >&2; exit 127",
      "hvd-agent on n1: sh: exec: hvd-agent: not found (exit code 127); install hvd-agent on this "
       "host, or give its path with --agent-path"                                                                                                                               },
     { "echo 'hvd-agent: key: wrong' >&2; echo 'Connection to n1 closed.' >&2; exit 2",
      "hvd-agent on n1: hvd-agent: key: wrong (exit code 2)"                                                                                                                    },
-    { "exit 4",                                                                                   "hvd-agent on n1: no reason was printed (exit code 4)"                       },
-    { "echo last >&2; kill -SEGV $$",                                                             "ssh to n1: ended by signal 11 (last line: last)"                            },
-    { "kill -KILL $$",                                                                            "ssh to n1: ended by signal 9"                                               },
+    { "exit 4",                                                                                   "hvd-agent on n1: the program printed no reason (exit code 4)"               },
+    { "echo last >&2; kill -SEGV $$",                                                             "ssh to n1: ended by signal 11 (SIGSEGV) (last line: last)"                  },
+    { "kill -KILL $$",                                                                            "ssh to n1: ended by signal 9 (SIGKILL)"                                     },
     { "yes | head -c 3000000 >&2; echo full >&2; exit 9",                                         "hvd-agent on n1: full (exit code 9)"                                        },
 };
 
@@ -276,7 +277,7 @@ TEST_FLAGS(no_ssh_is_a_failure, TEST_NO_TORTURE)
     CHECK_OK(t, create(NULL));
     CHECK_OK(t, start("n1"));
     CHECK(t, wait_for(1));
-    CHECK_HAS(t, heard.why, "ssh to n1: ssh: in no folder of the PATH");
+    CHECK_HAS(t, heard.why, "ssh to n1: ssh: no folder of the PATH has this program");
 }
 
 TEST_FLAGS(a_start_that_hangs_is_ended_with_all_it_started, TEST_NO_TORTURE)

@@ -311,7 +311,8 @@ TEST_FLAGS(strangers_are_limited, TEST_NO_TORTURE)
     while (!wire.accepted && !wire.client.closed && wire_turn(&wire))
         CHECK_INT(t, wire.listener->door.count, <=, 3);
     CHECK_INT(t, wire.accepted, ==, 1);
-    CHECK_INT(t, wire_logged(&wire, "crowded by connections that prove nothing"), ==, 1);
+    CHECK_INT(t, wire_logged(&wire, "crowded by connections that have not proved the job's key"),
+              ==, 1);
     CHECK_INT(t, wire_logged(&wire, "most from 127.0.0.1"), ==, 1);
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
         close(fds[i]);

@@ -3,8 +3,10 @@
  */
 #include "os/lock.h"
 
+#include "os/remedy.h"
 #include "tests/lib/fixture.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -129,4 +131,15 @@ TEST(a_failed_lock_has_a_reason)
     CHECK_INT(t, symlink("/dev/null", path), ==, 0);
     CHECK(t, lock_take(path, &fd, &holder, &err) < 0);
     CHECK_INT(t, holder, ==, -1);
+}
+
+/* No change of a mode makes a file writable whose file system is not. */
+TEST(a_read_only_file_system_has_a_remedy_of_its_own)
+{
+    CHECK_CODE(t, remedy_set(&err, "/mnt/x", "cannot write it", EROFS), HVD_E_DENIED);
+    CHECK_TEXT(t, err.text,
+               "/mnt/x: cannot write it: Read-only file system; mount its file system writable, or "
+               "give another directory");
+    CHECK_CODE(t, remedy_set(&err, "/mnt/x", "cannot write it", EACCES), HVD_E_DENIED);
+    CHECK_HAS(t, err.text, "; make the file and its directory writable for this user");
 }

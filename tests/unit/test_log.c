@@ -126,8 +126,8 @@ TEST(a_malformed_spec_changes_nothing)
                "worker, state, coll");
     CHECK_CODE(t, log_set_levels("net:debug,error", &err), HVD_E_INVAL);
     CHECK_TEXT(t, err.text,
-               "\"error\": this log level for all parts would undo the levels of parts before it; "
-               "write it first");
+               "\"error\": a log level for all subsystems replaces the levels before it; write the "
+               "level for all first");
     CHECK(t, !log_wants(LOG_NET, LOG_DEBUG) && log_wants(LOG_JOB, LOG_WARNING));
 }
 

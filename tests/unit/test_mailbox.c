@@ -46,7 +46,7 @@ TEST(posted_messages_are_copied)
     made = true;
     take(&mailbox, &taken);
     CHECK(t, !is_awake(&mailbox) && !taken.said.count && !taken.request && !taken.closing);
-    mailbox_say(&mailbox, &(struct session_event){ .kind = SESSION_SETTLED, .held = &held });
+    mailbox_say(&mailbox, &(struct session_event){ .kind = SESSION_RESTORED, .held = &held });
     mailbox_say(&mailbox, &(struct session_event){ .kind = SESSION_RETURNED, .text = text });
     mailbox_say(&mailbox, &(struct session_event){ .kind = SESSION_STEPPED, .entered = &entered });
     items[1].checksum = 0;
@@ -57,7 +57,7 @@ TEST(posted_messages_are_copied)
     CHECK(t, !is_awake(&mailbox));
     CHECK(t, taken.said.count == 3 || taken.closing); /* a lost event ends the session */
     CHECK(t, !taken.closing);
-    CHECK_INT(t, taken.said.items[0].event.kind, ==, SESSION_SETTLED);
+    CHECK_INT(t, taken.said.items[0].event.kind, ==, SESSION_RESTORED);
     CHECK_INT(t, taken.said.items[0].held_list.count, ==, 2);
     CHECK_INT(t, taken.said.items[0].held[1].checksum, ==, 60);
     CHECK_TEXT(t, taken.said.items[1].text, "why");

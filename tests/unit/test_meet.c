@@ -346,6 +346,42 @@ TEST_FLAGS(an_early_dialler_waits, TEST_NO_TORTURE)
     CHECK(t, await(&heard_by[0], &heard_by[0].parted));
 }
 
+/* A group of round 9: this process opens it after the peer has dialled. A group with another roster
+ * is none of this one's; it waits too, until the round is left. */
+TEST_FLAGS(groups_of_a_round_are_told_apart, TEST_NO_TORTURE)
+{
+    struct caller caller = usual, stranger = usual;
+    struct meet_frame frame;
+    int second;
+
+    caller.round = stranger.round = 9 | MEET_OF_GROUP;
+    stranger.roster = 78;
+    CHECK_OK(t, meet_open(loopback_own(), &own, NULL));
+    fd = dial(own);
+    second = dial(own);
+    CHECK(t, fd >= 0 && say_hello(own, fd, &caller));
+    CHECK(t, second >= 0 && say_hello(own, second, &stranger));
+    CHECK_OK(t, join(own, 9, 1, 3, meet_contact(own), &heard_by[1], &others_round));
+    CHECK_OK(t, join(own, 9 | MEET_OF_GROUP, 1, 0, meet_contact(own), &heard_by[0], &own_round));
+    CHECK(t, await(&heard_by[0], &heard_by[0].met));
+    CHECK(t, is_welcome(fd, &caller));
+    close(fd);
+    CHECK(t, await(&heard_by[0], &heard_by[0].parted));
+    /* the round is left: what waits is refused when the next round begins, and so is a late one */
+    leave(own_round, &heard_by[0], true);
+    leave(others_round, &heard_by[1], true);
+    others_round = NULL;
+    told_init(&heard_by[0]);
+    CHECK_OK(t, join(own, 10, 1, 3, meet_contact(own), &heard_by[0], &own_round));
+    CHECK_INT(t, answer(second, &frame), ==, 1);
+    CHECK(t, frame.kind == MEET_REFUSED && frame.code == HVD_E_NOTFOUND);
+    close(second);
+    fd = dial(own);
+    CHECK(t, fd >= 0 && say_hello(own, fd, &caller));
+    CHECK_INT(t, answer(fd, &frame), ==, 1);
+    CHECK(t, frame.kind == MEET_REFUSED && frame.code == HVD_E_NOTFOUND);
+}
+
 /* The same peer connects twice: the newer connection counts, and no peer has died. */
 TEST_FLAGS(a_second_dial_is_the_same_member, TEST_NO_TORTURE)
 {

@@ -125,7 +125,7 @@ static void count_free(void *arg, void *block)
 TEST(operations_are_swapped_and_copied)
 {
     struct counter counter = { 0 };
-    struct mem_ops ops = { count_alloc, count_resize, count_free, &counter };
+    struct mem_ops ops = { count_alloc, count_resize, count_free, &counter, NULL };
     void *block;
 
     mem_set_ops(&ops);

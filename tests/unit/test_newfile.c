@@ -121,10 +121,11 @@ TEST(refuses_a_log_without_its_database)
         CHECK_CODE(t, newfile_begin(&newfile, path, 0644, 0, &err), HVD_E_CORRUPT);
         newfile_release(&newfile);
         CHECK_HAS(t, err.text, beside(left[i]));
-        CHECK_HAS(t, err.text,
-                  " is there without its database; move it to the folder of the database, or "
-                  "delete it to "
-                  "start afresh");
+        CHECK_HAS(
+            t, err.text,
+            " is there without its database; move this file to the folder of the database, or "
+            "delete it to "
+            "start afresh");
         CHECK_INT(t, unlink(beside(left[i])), ==, 0);
     }
     files_write(beside("-shm"), "x", 1); /* this file is no sign of a log */

@@ -295,16 +295,17 @@ TEST(a_profiler_that_cannot_be_used_is_named)
     CHECK_HAS(t, record.text,
               "NVTX_INJECTION64_PATH names \"/none/profiler.so\": cannot open shared ");
     CHECK_HAS(t, record.text, "No such file");
-    CHECK_HAS(t, record.text, "; no ranges are shown; correct it, or unset it");
+    CHECK_HAS(t, record.text,
+              "; the profiler shows no ranges of hvd-elastic; correct the variable, or unset it");
     run_child(&record, t, "libpthread.so.0", "", child_shows);
     CHECK_INT(t, record.code, ==, CHILD_REFUSED);
-    CHECK_TEXT(
-        t, record.text,
-        "NVTX_INJECTION64_PATH names \"libpthread.so.0\": it has no InitializeInjectionNvtx2; "
-        "no ranges are shown; correct it, or unset it");
+    CHECK_TEXT(t, record.text,
+               "NVTX_INJECTION64_PATH names \"libpthread.so.0\": the library has no function "
+               "InitializeInjectionNvtx2; "
+               "the profiler shows no ranges of hvd-elastic; correct the variable, or unset it");
     run_child(&record, t, RECORDER, "refuses", child_shows);
     CHECK_INT(t, record.code, ==, CHILD_REFUSED);
-    CHECK_HAS(t, record.text, ": the library did not start; no ranges are shown");
+    CHECK_HAS(t, record.text, ": the library did not start; the profiler shows no ranges");
 }
 
 TEST(a_timeline_shows_ranges_whether_it_is_on_or_off)

@@ -120,8 +120,8 @@ TEST_FLAGS(free_panics_on_foreign_memory, TEST_NO_TORTURE)
     uint8_t other = 0;
 
     CHECK(t, memory);
-    CHECK_PANICS(t, "is not of pool_alloc", pool_free(&other));
-    CHECK_PANICS(t, "is not of pool_alloc", pool_free(memory + 4096));
+    CHECK_PANICS(t, "is not an address that hvd_alloc", pool_free(&other));
+    CHECK_PANICS(t, "is not an address that hvd_alloc", pool_free(memory + 4096));
 out:
     pool_free(memory);
 }
@@ -188,7 +188,7 @@ TEST(lying_locators)
         CHECK_OK(t, memory_create("other", bytes, &other, &place, NULL));
         lie = (struct pool_locator){ place.pid, place.fd, place.device, place.inode, 0, 1 };
         CHECK_CODE(t, pool_view(views, &lie, &seen, &err), HVD_E_PROTO);
-        CHECK_HAS(t, err.text, "not of hvd_alloc");
+        CHECK_HAS(t, err.text, "not made by hvd_alloc");
         memory_release(&other);
     }
 out:

@@ -182,7 +182,7 @@ TEST(an_entry_is_own_and_no_link)
     CHECK_HAS(t, err.text, "/file: other users may write there");
     CHECK(t, !symlink("file", in("link")));
     CHECK_CODE(t, entry_rc("link"), HVD_E_DENIED);
-    CHECK_HAS(t, err.text, "/link: a symbolic link");
+    CHECK_HAS(t, err.text, "/link: this name is a symbolic link");
 }
 
 /* Root may write everywhere, so root becomes another user for the call. */

@@ -3,6 +3,7 @@
  * seen once, and process names with any bytes.
  */
 #include "base/buf.h"
+#include "os/owned_process.h"
 #include "os/process.h"
 #include "tests/lib/test.h"
 
@@ -183,9 +184,9 @@ TEST(a_failure_names_the_culprit_and_the_remedy)
     pid_t pid = 77;
 
     CHECK_CODE(t, process_spawn(&spec, &pid, &err), HVD_E_NOTFOUND);
-    CHECK_TEXT(
-        t, err.text,
-        "no-such-program: in no folder of the PATH; install it on this host or give its path");
+    CHECK_TEXT(t, err.text,
+               "no-such-program: no folder of the PATH has this program; install the program on "
+               "this host, or give its path");
     argv[0] = "/no/such/program";
     CHECK_CODE(t, process_spawn(&spec, &pid, &err), HVD_E_NOTFOUND);
     CHECK_TEXT(t, err.text, "/no/such/program: no such program; check the path on this host");
@@ -194,18 +195,19 @@ TEST(a_failure_names_the_culprit_and_the_remedy)
     CHECK_HAS(t, err.text, "/script: this user may not run the program; use chmod +x");
     argv[0] = script(t, "echo no first line\n", 0700);
     CHECK_CODE(t, process_spawn(&spec, &pid, &err), HVD_E_DENIED);
-    CHECK_HAS(t, err.text, "put #!/bin/sh on its first line");
+    CHECK_HAS(t, err.text, "put #!/bin/sh on the first line");
     argv[0] = script(t, "#!/no/such/interpreter\n", 0700);
     CHECK_CODE(t, process_spawn(&spec, &pid, &err), HVD_E_NOTFOUND);
     CHECK_HAS(
         t, err.text,
-        "/script: the interpreter or loader that runs it is missing; see its first line (#!)");
+        "/script: the interpreter or loader of this program is missing; check the first line (#!)");
     argv[0] = "/bin/true";
     spec.cwd = "/no/such/folder";
     CHECK_CODE(t, process_spawn(&spec, &pid, &err), HVD_E_NOTFOUND);
-    CHECK_TEXT(t, err.text,
-               "/no/such/folder: cannot work in this folder: No such file or directory; create it "
-               "on this host");
+    CHECK_TEXT(
+        t, err.text,
+        "/no/such/folder: no program can work in this folder: No such file or directory; create "
+        "the folder on this host");
     argv[0] = "";
     CHECK_CODE(t, process_spawn(&spec, &pid, &err), HVD_E_NOTFOUND);
     CHECK_INT(t, pid, ==, 77);
@@ -279,7 +281,7 @@ TEST_FLAGS(too_many_descriptors, TEST_NO_TORTURE)
     few = (struct rlimit){ 0, before.rlim_max };
     CHECK(t, !setrlimit(RLIMIT_NOFILE, &few));
     CHECK_CODE(t, process_spawn(&spec, &pid, &err), HVD_E_LIMIT);
-    CHECK_HAS(t, err.text, "raise ulimit -n");
+    CHECK_HAS(t, err.text, "(ulimit -n)");
 out:
     setrlimit(RLIMIT_NOFILE, &before);
 }
@@ -429,6 +431,40 @@ TEST(a_name_may_hold_anything)
     CHECK_CODE(t, process_look(-1, &state), HVD_E_NOTFOUND);
 out:
     prctl(PR_SET_NAME, before);
+}
+
+/* The process reaps all its children, as the agent does, before the owner of a program asks: the
+ * owner gets the status in any case. An orphan's status is kept for no one. */
+TEST(a_reaped_program_keeps_its_status_for_its_owner)
+{
+    const char *fails[] = { "/bin/sh", "-c", "exit 3", NULL };
+    const char *dies[] = { "/bin/sh", "-c", "kill -TERM $$", NULL };
+    struct process_spec spec = { .argv = fails, .in = -1, .out = -1, .err = -1 };
+    struct pollfd end = { .fd = -1, .events = POLLIN };
+    pid_t pid = 0;
+
+    for (int reaped = 0; reaped < 2; reaped++)
+        for (int i = 0; i < 2; i++) {
+            int status;
+
+            spec.argv = i ? dies : fails;
+            CHECK_OK(t, owned_process_start(&spec, &pid, &end.fd, NULL));
+            CHECK(t, poll(&end, 1, WAIT_MS) == 1);
+            if (reaped) {
+                owned_process_reap(pid);
+                CHECK(t, waitpid(pid, NULL, WNOHANG) < 0 && errno == ECHILD);
+            }
+            status = owned_process_end(pid, end.fd);
+            close(end.fd);
+            end.fd = -1;
+            CHECK(t, i ? WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM
+                       : WIFEXITED(status) && WEXITSTATUS(status) == 3);
+        }
+out:
+    if (end.fd >= 0) {
+        (void)owned_process_end(pid, end.fd);
+        close(end.fd);
+    }
 }
 
 TEST_FLAGS(thousands_leave_nothing, TEST_NO_TORTURE)

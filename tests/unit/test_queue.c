@@ -72,12 +72,17 @@ static int complete(void *arg, const struct action *action, struct msg *ret_whol
     return 0;
 }
 
-static int take(struct bench *bench)
+static int take_at(struct bench *bench, int64_t now_us)
 {
-    int rc = queue_take(&bench->queue, &bench->list, complete, NULL, NULL);
+    int rc = queue_take(&bench->queue, &bench->list, now_us, complete, NULL, NULL);
 
     bench->list.count = 0;
     return rc;
+}
+
+static int take(struct bench *bench)
+{
+    return take_at(bench, 0);
 }
 
 static int kind_of_next(struct bench *bench, uint64_t durable)
@@ -195,5 +200,32 @@ TEST_FLAGS(only_members_get_a_frame_with_the_secret, TEST_NO_TORTURE)
 out:
     for (int i = 0; i < 3; i++)
         queued_free(items[i]);
+    close_bench(&bench);
+}
+
+TEST_FLAGS(the_oldest_action_says_how_long_it_waits, TEST_NO_TORTURE)
+{
+    struct bench bench = { .server = NULL };
+    uint64_t first;
+
+    CHECK(t, open_bench(t, &bench));
+    CHECK_INT(t, queue_held_us(&bench.queue, 0, 100), ==, 0);
+    add(&bench, ACTION_RECORD)->record = &term;
+    CHECK_OK(t, take_at(&bench, 100));
+    first = bench.queue.first;
+    CHECK_INT(t, queue_held_us(&bench.queue, 0, 150), ==, 0); /* a record alone holds nothing up */
+    add(&bench, ACTION_DISCOVER);
+    CHECK_OK(t, take_at(&bench, 200));
+    add(&bench, ACTION_RECORD)->record = &term;
+    add(&bench, ACTION_CHECK_OWNER);
+    CHECK_OK(t, take_at(&bench, 300));
+    CHECK_INT(t, queue_held_us(&bench.queue, 0, 1000), ==, 800);
+    CHECK_INT(t, queue_held_us(&bench.queue, first, 1000), ==, 0); /* it may be carried out now */
+    CHECK_INT(t, kind_of_next(&bench, first), ==, ACTION_DISCOVER);
+    CHECK_INT(t, queue_held_us(&bench.queue, first, 1000), ==, 700);
+    CHECK_INT(t, queue_held_us(&bench.queue, first + 1, 1000), ==, 0);
+    CHECK_INT(t, kind_of_next(&bench, first + 1), ==, ACTION_CHECK_OWNER);
+    CHECK_INT(t, queue_held_us(&bench.queue, first, 1000), ==, 0);
+out:
     close_bench(&bench);
 }

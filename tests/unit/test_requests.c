@@ -4,6 +4,7 @@
 #include "os/thread.h"
 #include "tests/lib/fake_coll.h"
 #include "tests/lib/fixture.h"
+#include "worker/rounds_groups.h"
 #include "worker/rounds_internal.h"
 
 #include <poll.h>
@@ -227,7 +228,7 @@ TEST(a_wait_may_have_a_limit)
     fake_coll_hold(1);
     CHECK_OK(t, start(1, &request));
     CHECK_CODE(t, requests_wait_for(rounds, request, 0, &err), HVD_E_TIMEOUT);
-    CHECK_HAS(t, err.text, "wait again");
+    CHECK_HAS(t, err.text, "call hvd_wait_for again");
     CHECK_CODE(t, requests_wait_for(rounds, request, 1000, &err), HVD_E_TIMEOUT);
     fake_coll_go();
     CHECK_OK(t, requests_wait_for(rounds, request, PATIENCE_US, &err));
@@ -383,7 +384,7 @@ TEST(a_call_that_makes_no_sense_ends_the_round)
     CHECK(t, fake_coll_await(1));
     call.out = NULL;
     CHECK_CODE(t, requests_start(rounds, &call, &requests[1], &err), HVD_E_INVAL);
-    CHECK_HAS(t, err.text, "out is NULL");
+    CHECK_HAS(t, err.text, "is NULL");
     CHECK_CODE(t, await(requests[0]), HVD_E_REVOKED);
     CHECK_CODE(t, run(3), HVD_E_REVOKED);
     CHECK_OK(t, enter_next());
@@ -455,7 +456,7 @@ TEST(train_may_return_before_requests_are_done)
     }
     CHECK(t, !rounds_failed(rounds)); /* the round has not failed */
     CHECK_CODE(t, start(4, &requests[0]), HVD_E_STATE);
-    CHECK_HAS(t, err.text, "call it only in train");
+    CHECK_HAS(t, err.text, "call collectives only in train");
     CHECK_CODE(t, await(requests[1]), HVD_E_REVOKED);
     CHECK_HAS(t, err.text, "train has returned");
     CHECK_OK(t, enter_next());
@@ -617,6 +618,60 @@ TEST(no_group_is_opened_or_closed_beside_requests)
     }
 }
 
+/* Only the members know of such a group, so nothing needs to be agreed on: requests may be open,
+ * also one that is in progress. */
+TEST(members_open_a_group_beside_requests)
+{
+    hvd_request *request = NULL, *other = NULL;
+    hvd_group *group = NULL, *second = NULL;
+    hvd_call call = call_of(3);
+
+    fake_coll_hold(1);
+    CHECK_OK(t, start(1, &request));
+    CHECK(t, fake_coll_await(1));
+    CHECK_OK(t, rounds_open_apart(rounds, just_us, 1, 77, &group, &err));
+    CHECK_INT(t, fake_coll_seen().opened, ==, 1);
+    CHECK_INT(t, fake_coll_seen().opened_tag, ==, 77);
+    CHECK_INT(t, rounds_group(rounds, group, true, &err), ==, 1);
+    call.group = group;
+    CHECK_OK(t, requests_start(rounds, &call, &other, &err));
+    fake_coll_go();
+    CHECK_OK(t, await(request));
+    CHECK_OK(t, await(other));
+    CHECK_INT(t, fake_coll_seen().group, ==, 1);
+    CHECK_OK(t, rounds_open_apart(rounds, just_us, 1, 78, &second, &err));
+    /* one that all ranks open has the number that it has on all of them */
+    CHECK_OK(t, rounds_open_group(rounds, &of_us, &second, &err));
+    CHECK_OK(t, rounds_close_group(rounds, second, &err));
+    CHECK_INT(t, fake_coll_seen().closed, ==, 1);
+    /* closed without the others, and beside a request */
+    CHECK_OK(t, start(1, &request));
+    CHECK_OK(t, rounds_close_group(rounds, group, &err));
+    CHECK_OK(t, await(request));
+    CHECK_CODE(t, rounds_group(rounds, group, true, &err), HVD_E_INVAL);
+    CHECK_INT(t, fake_coll_seen().closed, ==, 1);
+}
+
+TEST(members_that_open_a_group_wrongly_end_the_round)
+{
+    static const int strange[] = { 0, 5 };
+    hvd_group *group = NULL;
+
+    CHECK_CODE(t, rounds_open_apart(rounds, strange, 2, 1, &group, &err), HVD_E_INVAL);
+    CHECK_HAS(t, fake_coll_seen().refused, "rank 5 is no rank of this round");
+    CHECK_CODE(t, run(1), HVD_E_REVOKED);
+    CHECK_CODE(t, rounds_open_apart(rounds, just_us, 1, 1, &group, &err), HVD_E_REVOKED);
+    CHECK_OK(t, enter_next());
+    CHECK_CODE(t, rounds_open_apart(rounds, just_us, 1, 1, NULL, &err), HVD_E_INVAL);
+    CHECK_HAS(t, fake_coll_seen().refused, "hvd_group_open: ret_group is NULL");
+    CHECK_OK(t, enter_next());
+    rounds_cancel(rounds, the_round); /* between the check and the opening */
+    CHECK_CODE(t, rounds_open_apart(rounds, just_us, 1, 1, &group, &err), HVD_E_REVOKED);
+    CHECK_OK(t, enter_next());
+    rounds_open(rounds, false);
+    CHECK_CODE(t, rounds_open_apart(rounds, just_us, 1, 1, &group, &err), HVD_E_STATE);
+}
+
 TEST(a_group_that_cannot_be_opened_ends_the_round)
 {
     static const int twice[] = { 0, 0 };
@@ -630,7 +685,7 @@ TEST(a_group_that_cannot_be_opened_ends_the_round)
     CHECK_CODE(t, rounds_open_group(rounds, &of_us, NULL, &err), HVD_E_INVAL);
     CHECK_OK(t, enter_next());
     CHECK_CODE(t, rounds_close_group(rounds, NULL, &err), HVD_E_INVAL);
-    CHECK_HAS(t, fake_coll_seen().refused, "no such group is open");
+    CHECK_HAS(t, fake_coll_seen().refused, "the group is not open");
     CHECK_OK(t, enter_next());
     rounds_open(rounds, false);
     CHECK_CODE(t, rounds_open_group(rounds, &of_us, &group, &err), HVD_E_STATE);

@@ -4,6 +4,7 @@
  */
 #include "state/remote/s3_storage.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
 #include "proto/commit.h"
@@ -140,7 +141,7 @@ TEST_FLAGS(an_object_is_read_back_listed_and_removed, TEST_NO_TORTURE)
     CHECK_OK(t, checkpoint_store_read(storage, "f/one", 2, text, 3, NULL));
     CHECK_TEXT(t, text, "cde");
     CHECK_CODE(t, checkpoint_store_read(storage, "f/one", 4, text, 3, &err), HVD_E_CORRUPT);
-    CHECK_HAS(t, err.text, "/f/one: ends at byte 6, 1 bytes too early");
+    CHECK_HAS(t, err.text, "/f/one: the object ends at byte 6, 1 bytes too early");
     CHECK_CODE(t, checkpoint_store_read(storage, "f/one", 100, text, 3, &err), HVD_E_CORRUPT);
     CHECK_OK(t, put("f/one", "xy", 2));
     CHECK_OK(t, checkpoint_store_size(storage, "f/one", &bytes, NULL));
@@ -243,7 +244,8 @@ TEST_FLAGS(a_fault_that_stays_names_culprit_and_remedy, TEST_NO_TORTURE)
           "credentials of the environment (AWS_ACCESS_KEY_ID); let these"                      },
         { "expired", HVD_E_DENIED, "ExpiredToken: The provided token has expired. (status 400)"},
         { "skewed",  HVD_E_DENIED, "; set the clock of this host"                              },
-        { "region",  HVD_E_INVAL,  ", region us-east-1); set AWS_REGION to the region of the"  },
+        { "region",  HVD_E_INVAL,
+         ", region us-east-1 from the default of hvd-elastic); set AWS_REGION to"              },
         { "full",    HVD_E_FULL,   "; make room in the bucket, or keep fewer checkpoints"      },
     };
     char path[96];
@@ -255,6 +257,86 @@ TEST_FLAGS(a_fault_that_stays_names_culprit_and_remedy, TEST_NO_TORTURE)
         CHECK_HAS(t, err.text, WHERE);
         CHECK_HAS(t, err.text, rows[i].text);
     }
+}
+
+static int put_new(const char *name, const char *at, size_t bytes)
+{
+    struct checkpoint_object *made;
+    int rc = checkpoint_store_create(storage, name, bytes, &made, &err);
+
+    if (rc)
+        return rc;
+    checkpoint_store_only_new(made);
+    rc = checkpoint_store_write(made, at, bytes, &err);
+    if (!rc)
+        return checkpoint_store_finish(made, &err);
+    checkpoint_store_abandon(made);
+    return rc;
+}
+
+/* Of two writers one completes a checkpoint. A writer whose answer was lost is no second writer. */
+TEST_FLAGS(an_object_that_must_be_new_has_one_writer, TEST_NO_TORTURE)
+{
+    char text[8] = "";
+
+    CHECK_OK(t, put_new("f/COMPLETE", "abcdef", 6));
+    CHECK_CODE(t, put_new("f/COMPLETE", "ABCDEF", 6), HVD_E_EXISTS);
+    CHECK_HAS(t, err.text, WHERE "/f/COMPLETE: another writer has completed this checkpoint; give");
+    CHECK_CODE(t, put_new("f/COMPLETE", "abcde", 5), HVD_E_EXISTS);
+    CHECK_OK(t, checkpoint_store_read(storage, "f/COMPLETE", 0, text, 6, NULL));
+    CHECK_TEXT(t, text, "abcdef");
+    CHECK_OK(t, put_new("f/COMPLETE", "abcdef", 6));
+    ask(t, "fault?kind=late&next=1&only=PUT", NULL, 0);
+    CHECK_OK(t, put_new("f/other", "abcdef", 6));
+    CHECK_CODE(t, put_new("f/other", "x", 1), HVD_E_EXISTS);
+    /* Without a condition the last writer wins. */
+    CHECK_OK(t, put("f/other", "x", 1));
+}
+
+static char logged[LOG_LINE_MAX + 1];
+static unsigned log_count;
+
+static void keep_line(void *arg, const char *line, size_t length)
+{
+    (void)arg;
+    snprintf(logged, sizeof(logged), "%.*s", (int)length, line);
+    log_count++;
+}
+
+static int64_t no_time(void)
+{
+    return 0;
+}
+
+/* Older servers refuse the header. It is left out then, which the log tells once. */
+TEST_FLAGS(a_server_without_conditional_writes_is_used_without, TEST_NO_TORTURE)
+{
+    static const char *const faults[] = { "kind=unknown501&percent=100",
+                                          "kind=unknown400&percent=100" };
+    static const struct log_sink sink = { keep_line, no_time, NULL };
+    char path[96];
+
+    log_open(&sink);
+    for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
+        log_count = 0;
+        checkpoint_store_close(storage);
+        storage = NULL;
+        CHECK_OK(t, s3_storage_open_with(WHERE, true, &limits, &storage, &err));
+        snprintf(path, sizeof(path), "fault?%s", faults[i]);
+        ask(t, path, NULL, 0);
+        CHECK_OK(t, put_new("f/one", "abcdef", 6));
+        CHECK_OK(t, put_new("f/one", "ABCDEF", 6));
+        CHECK_HAS(t, logged, "the server refuses conditional writes (If-None-Match)");
+        CHECK_INT(t, log_count, ==, 1);
+    }
+    /* Another 400 is no such server. */
+    checkpoint_store_close(storage);
+    storage = NULL;
+    CHECK_OK(t, s3_storage_open_with(WHERE, true, &limits, &storage, &err));
+    ask(t, "fault?kind=expired&percent=100", NULL, 0);
+    CHECK_CODE(t, put_new("f/one", "abcdef", 6), HVD_E_DENIED);
+    CHECK_INT(t, log_count, ==, 1);
+    log_open(NULL);
 }
 
 /* No call takes much longer than its limits, if the server hangs or refuses. */
@@ -269,7 +351,7 @@ TEST_FLAGS(a_server_that_hangs_or_is_busy_ends_the_call, TEST_NO_TORTURE)
     CHECK_OK(t, s3_storage_open_with(WHERE, false, &brief, &storage, &err));
     ask(t, "fault?kind=hang&percent=100", NULL, 0);
     CHECK_CODE(t, put("f/one", "abcdef", 6), HVD_E_BUSY);
-    CHECK_HAS(t, err.text, "; check the network, AWS_ENDPOINT_URL, and");
+    CHECK_HAS(t, err.text, "; check the network, AWS_ENDPOINT_URL and");
     ask(t, "fault?kind=503&percent=100", NULL, 0);
     CHECK_CODE(t, put("f/one", "abcdef", 6), HVD_E_BUSY);
     CHECK_HAS(t, err.text, "SlowDown: Please reduce your request rate. (status 503); write fewer");
@@ -284,7 +366,7 @@ TEST_FLAGS(a_wrong_bucket_server_or_key_is_named, TEST_NO_TORTURE)
     CHECK_CODE(t, s3_storage_open_with("s3://no-bucket/x", true, &brief, &other, &err),
                HVD_E_INVAL);
     CHECK_HAS(t, err.text, "s3://no-bucket/x/: cannot list it: NoSuchBucket");
-    CHECK_HAS(t, err.text, "; create the bucket, or write another one after s3://");
+    CHECK_HAS(t, err.text, "; create the bucket, or write another name after s3://");
     setenv("AWS_SECRET_ACCESS_KEY", "wrong", 1);
     CHECK_CODE(t, s3_storage_open_with(WHERE, true, &brief, &other, &err), HVD_E_DENIED);
     CHECK_HAS(t, err.text, "SignatureDoesNotMatch");
@@ -293,7 +375,45 @@ TEST_FLAGS(a_wrong_bucket_server_or_key_is_named, TEST_NO_TORTURE)
     CHECK_HAS(t, err.text, "name.invalid: Could not resolve host");
     unsetenv("AWS_SECRET_ACCESS_KEY");
     CHECK_CODE(t, s3_storage_open_with(WHERE, true, &brief, &other, &err), HVD_E_INVAL);
-    CHECK_HAS(t, err.text, "AWS_ACCESS_KEY_ID: is set, and AWS_SECRET_ACCESS_KEY is not; set both");
+    CHECK_HAS(
+        t, err.text,
+        "AWS_ACCESS_KEY_ID: this variable is set, and AWS_SECRET_ACCESS_KEY is not; set both");
+}
+
+/* The text of an error names the variable that has the wrong value. */
+TEST_FLAGS(a_wrong_setting_is_named_with_its_variable, TEST_NO_TORTURE)
+{
+    static const char *const rows[][2] = {
+        {"AWS_DEFAULT_REGION",   "Europe"},
+        { "AWS_REGION",          "Europe"},
+        { "AWS_ENDPOINT_URL",    "h:80"  },
+        { "AWS_ENDPOINT_URL_S3", "h:80"  },
+    };
+    struct checkpoint_store *other = NULL;
+    char expected[96];
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        setenv(rows[i][0], rows[i][1], 1);
+        CHECK_CODE(t, s3_storage_open_with(WHERE, false, &limits, &other, &err), HVD_E_INVAL);
+        snprintf(expected, sizeof(expected), ": %s: \"%s\" is not the ", rows[i][0], rows[i][1]);
+        CHECK_HAS(t, err.text, expected);
+        unsetenv(rows[i][0]);
+    }
+}
+
+/* A profile with a region or a server that is wrong is named, too. */
+TEST_FLAGS(a_wrong_setting_of_a_profile_is_named_with_the_profile, TEST_NO_TORTURE)
+{
+    static const char profile[] = "[default]\nregion = Europe\n";
+    struct checkpoint_store *other = NULL;
+    char path[512];
+
+    snprintf(path, sizeof(path), "%s/aws", test_dir(t));
+    files_write(path, profile, sizeof(profile) - 1);
+    setenv("AWS_CONFIG_FILE", path, 1);
+    CHECK_CODE(t, s3_storage_open_with(WHERE, false, &limits, &other, &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "the profile \"default\" in the files of AWS_SHARED_CREDENTIALS_FILE");
+    CHECK_HAS(t, err.text, ": \"Europe\" is not the name of a region; write a name such as");
 }
 
 /* The places of credentials, from the last to the first. */
@@ -310,7 +430,7 @@ TEST_FLAGS(credentials_come_from_the_first_place_that_has_them, TEST_NO_TORTURE)
     CHECK_CODE(t, s3_storage_open_with(WHERE, true, &limits, &other, &err), HVD_E_DENIED);
     CHECK_HAS(t, err.text,
               "AWS_ACCESS_KEY_ID is not set, the profile \"default\" in ~/.aws has none");
-    CHECK_HAS(t, err.text, "AWS_EC2_METADATA_DISABLED is set; set AWS_ACCESS_KEY_ID and");
+    CHECK_HAS(t, err.text, "AWS_EC2_METADATA_DISABLED is \"true\"; set AWS_ACCESS_KEY_ID and");
     unsetenv("AWS_EC2_METADATA_DISABLED");
     snprintf(path, sizeof(path), "%s/-/imds", server[0]);
     setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", path, 1);
@@ -326,7 +446,9 @@ TEST_FLAGS(credentials_come_from_the_first_place_that_has_them, TEST_NO_TORTURE)
     setenv("AWS_SHARED_CREDENTIALS_FILE", path, 1);
     setenv("AWS_PROFILE", "mine", 1);
     CHECK_CODE(t, s3_storage_open_with(WHERE, true, &limits, &other, &err), HVD_E_DENIED);
-    CHECK_HAS(t, err.text, "with credentials of the profile of AWS_PROFILE in ~/.aws");
+    CHECK_HAS(
+        t, err.text,
+        "with credentials of the profile \"mine\" in the files of AWS_SHARED_CREDENTIALS_FILE");
     setenv("AWS_ACCESS_KEY_ID", server[1], 1);
     setenv("AWS_SECRET_ACCESS_KEY", server[2], 1);
     CHECK_OK(t, s3_storage_open_with(WHERE, true, &limits, &other, &err));

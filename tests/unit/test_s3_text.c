@@ -170,7 +170,7 @@ TEST(credentials_of_the_metadata_service_are_checked)
     CHECK_TEXT(t, profile->token, "t");
     CHECK_CODE(t, s3_metadata_read("[]", 2, profile, NULL), HVD_E_PROTO);
     CHECK_CODE(t, s3_metadata_read("{\"AccessKeyId\":1}", 17, profile, &err), HVD_E_PROTO);
-    CHECK_TEXT(t, err.text, "its credentials have no text AccessKeyId");
+    CHECK_TEXT(t, err.text, "its answer with the credentials has no text AccessKeyId");
 out:
     mem_free(profile);
 }

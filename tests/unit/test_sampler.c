@@ -430,11 +430,11 @@ TEST(refuses_senseless_values)
 
     sampler.samples = 77;
     CHECK_CODE(t, sampler_init(&sampler, 0, 1, HVD_BATCH_GLOBAL, 0, &err), HVD_E_INVAL);
-    CHECK_TEXT(t, err.text, "samples is 0; a sampler needs one sample at least");
+    CHECK_TEXT(t, err.text, "samples is 0; give a data set of at least one sample");
     CHECK_CODE(t, sampler_init(&sampler, 1, 0, HVD_BATCH_GLOBAL, 0, &err), HVD_E_INVAL);
     CHECK_HAS(t, err.text, "batch is 0");
     CHECK_CODE(t, sampler_init(&sampler, 1, 1, (hvd_batch_mode)2, 0, &err), HVD_E_INVAL);
-    CHECK_HAS(t, err.text, "mode is 2; it is HVD_BATCH_GLOBAL or HVD_BATCH_LOCAL");
+    CHECK_HAS(t, err.text, "mode is 2; give HVD_BATCH_GLOBAL or HVD_BATCH_LOCAL");
     CHECK_CODE(t, sampler_init(&sampler, LIMIT_SAMPLES + 1, 1, HVD_BATCH_GLOBAL, 0, &err),
                HVD_E_LIMIT);
     CHECK_HAS(t, err.text, "more than LIMIT_SAMPLES (2^48)");

@@ -280,7 +280,7 @@ TEST(refuses_senseless_values)
     job_is("");
     CHECK_CODE(t, hvd_sampler_create(NULL, "data", 1, 1, HVD_BATCH_GLOBAL, 1, &sampler),
                HVD_E_INVAL);
-    CHECK_HAS(t, newest_error.text, "hvd_sampler_create: state is NULL");
+    CHECK_HAS(t, newest_error.text, "hvd_sampler_create: the argument state is NULL");
     CHECK_CODE(t, hvd_sampler_create(&state, NULL, 1, 1, HVD_BATCH_GLOBAL, 1, &sampler),
                HVD_E_INVAL);
     CHECK_CODE(t, hvd_sampler_create(&state, "data", 1, 1, HVD_BATCH_GLOBAL, 1, NULL), HVD_E_INVAL);
@@ -297,7 +297,7 @@ TEST(refuses_senseless_values)
     CHECK_OK(t, restore(&state, (struct progress){ 0, 11 }));
     CHECK_CODE(t, hvd_sampler_next(sampler, &batch), HVD_E_CORRUPT);
     CHECK_HAS(t, newest_error.text,
-              "has used 11 of 10 samples; the state belongs to another data set");
+              "has used 11 samples, and the data set has 10; the state is of another data set");
     CHECK_INT(t, hvd_sampler_epoch(NULL), ==, 0);
 out:
     state_end(&state);

@@ -344,7 +344,8 @@ TEST_FLAGS(a_write_after_a_takeover_is_lost, TEST_SURVIVES_STORE | TEST_SURVIVES
     CHECK_INT(t, put(1), ==, 2);
     CHECK_CODE(t, wait_failed(&before, &err), HVD_E_LOST);
     CHECK_INT(t, before, <=, 1); /* 1: the descriptor was readable for the first write still */
-    CHECK_TEXT(t, err.text, "another driver (pid 77 on node3) has taken over this job");
+    CHECK_TEXT(t, err.text,
+               "another driver (pid 77 on node3) has taken over this job; this driver ends");
     CHECK_INT(t, put(2), ==, 3); /* dropped */
     CHECK_CODE(t, scribe_look(scribe, &durable, NULL), HVD_E_LOST);
     CHECK_INT(t, durable, ==, 0);

@@ -31,7 +31,7 @@ TEST(known_values)
     uint8_t secret[22], key[SEAL_KEY_BYTES], keys[64], proof[SEAL_PROOF_BYTES];
     struct hvd_err err = { .text = "" };
 
-    CHECK_OK(t, seal_begin(&err));
+    CHECK_OK(t, seal_check_openssl(&err));
     memset(secret, 0x0b, sizeof(secret));
     memset(key, 'k', sizeof(key));
     CHECK_OK(t, seal_derive(secret, sizeof(secret), "label", "context", 7, keys, sizeof(keys)));
@@ -137,7 +137,8 @@ static void exit_while_proving(bool openssl_first)
     atexit(wait_for_prover);
     if (openssl_first)
         OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CRYPTO_STRINGS, NULL);
-    if (sem_init(&proves, 0, 0) || seal_begin(&err) || pthread_create(&prover, NULL, prove, NULL))
+    if (sem_init(&proves, 0, 0) || seal_check_openssl(&err) ||
+        pthread_create(&prover, NULL, prove, NULL))
         _exit(2);
     sem_wait(&proves);
     exit(3);

@@ -45,6 +45,37 @@ TEST(a_resumed_job_has_those_of_now)
     CHECK(t, !merged[6]);
 }
 
+/* The secrets of AWS need no option, and are never mixed with the key of another identity. */
+TEST(secrets_of_aws_are_secret_by_themselves)
+{
+    static const char *const saved[] = { "AWS_ACCESS_KEY_ID=AKOLD", "AWS_SECRET_ACCESS_KEY=old",
+                                         "AWS_SESSION_TOKEN=old", "AWS_REGION=north", NULL };
+    static const char *const now[] = { "AWS_ACCESS_KEY_ID=AKNEW", "AWS_SECRET_ACCESS_KEY=new",
+                                       "AWS_REGION=south", NULL };
+    static const char *const none[] = { "A=1", NULL };
+    const struct opt_list no_names = { .count = 0 };
+
+    CHECK_OK(t, secret_env_merge(&no_names, (char **)(uintptr_t)saved, NULL, &merged, NULL));
+    CHECK_TEXT(t, merged[0], "AWS_ACCESS_KEY_ID=AKOLD");
+    CHECK_TEXT(t, merged[1], "AWS_REGION=north");
+    CHECK(t, !merged[2]);
+    mem_free(merged);
+    merged = NULL;
+    CHECK_OK(t, secret_env_merge(&no_names, (char **)(uintptr_t)saved, (char **)(uintptr_t)now,
+                                 &merged, NULL));
+    CHECK_TEXT(t, merged[0], "AWS_REGION=north");
+    CHECK_TEXT(t, merged[1], "AWS_ACCESS_KEY_ID=AKNEW");
+    CHECK_TEXT(t, merged[2], "AWS_SECRET_ACCESS_KEY=new");
+    CHECK(t, !merged[3]);
+    mem_free(merged);
+    merged = NULL;
+    CHECK_OK(t, secret_env_merge(&no_names, (char **)(uintptr_t)saved, (char **)(uintptr_t)none,
+                                 &merged, NULL));
+    CHECK_TEXT(t, merged[0], "AWS_ACCESS_KEY_ID=AKOLD");
+    CHECK_TEXT(t, merged[1], "AWS_REGION=north");
+    CHECK(t, !merged[2]);
+}
+
 TEST(each_name_is_there_and_alone)
 {
     static char wrong_text[] = "PASS=x", missing_text[] = "A";

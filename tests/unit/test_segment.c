@@ -158,7 +158,7 @@ TEST(old_locators_lead_nowhere)
     segment_free(ours);
     ours = NULL;
     CHECK_CODE(t, segment_open(&spec, locator, &theirs, &err), HVD_E_LOST);
-    CHECK_HAS(t, err.text, "is not there");
+    CHECK_HAS(t, err.text, "does not exist");
     CHECK_OK(t, made(&next, next_locator)); /* in the same process and descriptor */
     CHECK(t, memcmp(locator, next_locator, 8) == 0);
     CHECK_CODE(t, segment_open(&spec, locator, &theirs, &err), HVD_E_LOST);
@@ -296,7 +296,7 @@ TEST(failure_never_told)
     atomic_store(&ours->head->failure.claim, (uint64_t)(uint32_t)HVD_E_LOST << 32 | 3);
     CHECK_CODE(t, segment_failure(ours, &rank, &why), HVD_E_LOST);
     CHECK_INT(t, rank, ==, 3);
-    CHECK_HAS(t, why.text, "before it could say why");
+    CHECK_HAS(t, why.text, "before it wrote the reason");
     CHECK_CODE(t, board_step(segment_board(ours, 0)), HVD_E_REVOKED);
     segment_fail(ours, HVD_E_REVOKED, 1, "too late");
     CHECK_CODE(t, segment_failure(ours, &rank, &why), HVD_E_LOST);

@@ -35,21 +35,18 @@ static void on_msg(void *arg, uint32_t number, const struct msg *msg)
     yard->type = msg->type;
 }
 
-static void on_closed(void *arg, uint32_t number, const char *why)
+static void on_event(void *arg, struct event *event)
 {
     struct yard *yard = arg;
 
+    if (event->kind != EVENT_CLOSED)
+        return; /* no case brings a crowd */
     yard->closed++;
-    yard->number = number;
-    snprintf(yard->why, sizeof(yard->why), "%s", why);
+    yard->number = event->peer;
+    snprintf(yard->why, sizeof(yard->why), "%s", event->text);
 }
 
-static void on_crowded(void *arg)
-{
-    (void)arg; /* no case brings a crowd */
-}
-
-static const struct server_ops ops = { on_msg, on_closed, on_crowded };
+static const struct server_ops ops = { on_msg, on_event };
 
 static bool open_yard(struct yard *yard)
 {
@@ -278,7 +275,7 @@ TEST_FLAGS(a_taken_port_is_replaced, TEST_NO_TORTURE)
     CHECK_OK(t, server_listen(second, loopback_own(), (uint16_t)port, &address, &moved, &err));
     CHECK(t, moved);
     snprintf(taken, sizeof(taken),
-             "%s:%lu is in use, perhaps by the former driver: agents are told another port\n",
+             "%s:%lu is in use, perhaps by the earlier driver: agents are told another port\n",
              loopback_own(), port);
     CHECK_HAS(t, said, taken);
     CHECK(t, strcmp(address, yard.address));

@@ -3,6 +3,7 @@
  * loss of its agent at every place. In a script `|` separates an event from the actions that must
  * follow.
  */
+#include "proto/commit.h"
 #include "tests/lib/session_tape.h"
 #include "tests/lib/test.h"
 
@@ -17,36 +18,37 @@ TAPE_CASE(trains_to_the_end, TAPE_ACTIVE "state active |\n"
                                          "run          | return E_STATE\n")
 
 TAPE_CASE(says_once_that_it_entered, TAPE_ACTIVE "stepped | send ENTERED round=1 commit=1\n"
-                                                 "stepped | ! a repetition\n"
+                                                 "stepped | ! the first step is ignored\n"
                                                  "revoke 1 | cancel 1; watch yes\n"
-                                                 "stepped | ! late\n")
+                                                 "stepped | ! the first step is ignored\n")
 
 TAPE_CASE(fails_in_train,
           TAPE_ACTIVE "returned 42 | send FINISHED round=1 code=42 text=\"as told in two "
                       "lines\"; return ?\n")
 TAPE_CASE(news_that_it_was_not_told,
-          TAPE_ACTIVE "returned HOSTS_UPDATED | send FINISHED round=1 code=-4 text=\"returned "
-                      "HVD_HOSTS_UPDATED, which no call has re\"...; return E_STATE\n")
+          TAPE_ACTIVE "returned HOSTS_UPDATED | send FINISHED round=1 code=-4 text=\"train "
+                      "returned HVD_HOSTS_UPDATED, but no call of\"...; return E_STATE\n")
 TAPE_CASE(a_loss_of_its_own, TAPE_ACTIVE "returned E_LOST | send FINISHED round=1 code=-17 "
                                          "text=\"as told in two lines\"; return E_LOST\n")
 
 TAPE_CASE(leaves_before_it_runs, "drain | send LEFT\n"
                                  "state left |\n"
-                                 "drain | ! the worker has ended\n"
+                                 "drain | ! this worker has ended its part\n"
                                  "run   | return LEFT\n"
                                  "run   | return LEFT\n")
 TAPE_CASE(leaves_while_ready, "run   | send READY manifest=5\n"
                               "prepare 1 7 | prepare 1\n"
                               "drain | abandon 1; send LEFT; return LEFT\n"
-                              "prepared 1 | ! no longer wanted\n"
+                              "prepared 1 | ! was abandoned or replaced\n"
                               "run   | return LEFT\n")
-TAPE_CASE(a_drain_is_news_to_who_trains, TAPE_ENTERING "drain | ! news only\n"
-                                                       "synced |\n"
-                                                       "drain | ! news only\n"
-                                                       "check 0 | answer OK\n")
+TAPE_CASE(a_drain_is_news_to_who_trains,
+          TAPE_ENTERING "drain | ! this worker leaves at the switch\n"
+                        "synced |\n"
+                        "drain | ! this worker leaves at the switch\n"
+                        "check 0 | answer OK\n")
 
 TAPE_CASE(dismissed_before_it_runs, "done |\n"
-                                    "done | ! the worker has ended\n"
+                                    "done | ! this worker has ended its part\n"
                                     "run  | return DONE\n")
 TAPE_CASE(dismissed_while_ready, "run  | send READY manifest=5\n"
                                  "done | return DONE\n"
@@ -74,7 +76,7 @@ TAPE_CASE(dismissed_while_a_check_waits,
 TAPE_CASE(lost_before_it_runs, "closed |\n"
                                "closed |\n"
                                "state lost |\n"
-                               "round 1 7 | ! the agent is gone\n"
+                               "round 1 7 | ! the agent of this worker is gone\n"
                                "run    | return E_LOST\n"
                                "timer  |\n")
 TAPE_CASE(lost_while_training, TAPE_ACTIVE "bye |  cancel 1; watch yes\n"
@@ -87,7 +89,7 @@ TAPE_CASE(lost_while_entering, TAPE_ENTERING "closed |  cancel 1; watch yes\n"
 TAPE_CASE(lost_while_restoring, TAPE_ACTIVE "revoke 1 |  cancel 1; watch yes\n"
                                             "returned E_REVOKED | restore\n"
                                             "closed |\n"
-                                            "settled | return E_LOST\n")
+                                            "restored | return E_LOST\n")
 TAPE_CASE(lost_after_it_finished, TAPE_ACTIVE "returned | send FINISHED round=1; return OK\n"
                                               "closed |\n"
                                               "state finished |\n")
@@ -114,9 +116,84 @@ TAPE_CASE(remarks_outside_of_rounds, "remark |\n"
                                      "run | send READY manifest=5\n"
                                      "remark |\n")
 
+/* ---- requests for a checkpoint ---- */
+
+TAPE_CASE(a_checkpoint_is_asked_for,
+          TAPE_ACTIVE "persist 1 5 | send PERSIST round=1 commit=4294967301\n"
+                      "persisted 1 4 | persisted 1.4\n"
+                      "persisted 1 5 | persisted 1.5\n"
+                      "persisted 1 5 | persisted 1.5\n"
+                      "persisted 1 6 E_IO | persisted 1.6 HVD_E_IO: a reason\n")
+TAPE_CASE(a_request_of_a_dead_round_ends_with_it, TAPE_ACTIVE "persist 1 5 | send PERSIST round=1 "
+                                                              "commit=4294967301\n"
+                                                              "revoke 1 | cancel 1; watch yes\n"
+                                                              "persist 1 6 |\n")
+/* The round has changed, and the answer comes with the newer commit. */
+TAPE_CASE(a_request_outlives_a_switch,
+          TAPE_ACTIVE "persist 1 5 | send PERSIST round=1 commit=4294967301\n"
+                      "prepare 2 7,8 | prepare 2\n"
+                      "prepared 2 | send PREPARED round=2\n"
+                      "pending 1 2 0 | watch yes; send NEXT_CHECK round=1 next=2\n"
+                      "switch 2 2 1 |\n")
+/* The driver answers a worker that was told to leave, and still waits. */
+TAPE_CASE(a_worker_that_leaves_gets_its_answer,
+          TAPE_ACTIVE "persist 1 5 | send PERSIST round=1 commit=4294967301\n"
+                      "done | cancel 1; watch yes\n"
+                      "persisted 1 5 | persisted 1.5\n")
+TAPE_CASE(a_checkpoint_before_the_first_round_is_not_asked_for, "persist 0 0 |\n"
+                                                                "run | send READY manifest=5\n"
+                                                                "persist 0 0 |\n")
+
+/* An agent of minor 2 would skip PERSIST, and the request would never end. */
+TEST(an_older_agent_is_not_asked_for_a_checkpoint)
+{
+    static const struct msg_welcome_worker welcome = { .minor = 2 };
+    struct session_event persist = { .kind = SESSION_PERSIST, .commit = COMMIT_FIRST_OF(1) | 5 };
+
+    CHECK_OK(t, tape_init(&tape));
+    session_free(tape.session);
+    tape.session = session_create(TAPE_ME, &welcome, 0, &tape.trace);
+    CHECK(t, tape.session);
+    CHECK_PLAY(t, &tape, TAPE_ACTIVE);
+    CHECK_OK(t, tape_step(&tape, &persist));
+    CHECK_TEXT(t, tape_did(&tape),
+               "persisted 1.5 HVD_E_UNSUPPORTED: the agent of this host is older than this "
+               "library; install the same version of hvd-elastic on all hosts");
+out:
+    tape_release(&tape);
+}
+
+/* ---- values of the job ---- */
+
+TAPE_CASE(a_call_is_passed_on_and_answered_in_each_state,
+          "store 0 0 1 | send STORE number=1 key=\"k\"\n"
+          "stored 0 1 | stored 0:1\n" TAPE_ACTIVE
+          "store 1 3 2 | send STORE round=1 number=2 channel=3 key=\"k\"\n"
+          "done | cancel 1; watch yes\n"
+          "stored 3 2 | stored 3:2\n")
+TAPE_CASE(a_call_without_an_agent_ends_at_once,
+          "closed\n"
+          "store 0 0 1 | stored 0:1 HVD_E_LOST: the agent of this host is gone\n")
+
+/* An agent of minor 3 would skip STORE, and the call would never end. */
+TEST(an_older_agent_is_not_asked_for_a_value)
+{
+    static const struct msg_welcome_worker welcome = { .minor = 3 };
+
+    CHECK_OK(t, tape_init(&tape));
+    session_free(tape.session);
+    tape.session = session_create(TAPE_ME, &welcome, 0, &tape.trace);
+    CHECK(t, tape.session);
+    CHECK_PLAY(t, &tape,
+               "store 0 0 1 | stored 0:1 HVD_E_UNSUPPORTED: the agent of this host is older than "
+               "this library; install the same version of hvd-elastic on all hosts\n");
+out:
+    tape_release(&tape);
+}
+
 /* A worker that is unusable sends nothing more, in each place of the loop and after each later
  * event. */
-TAPE_CASE(unusable_before_it_runs, "unusable | send UNUSABLE text=\"it does not say why\"\n"
+TAPE_CASE(unusable_before_it_runs, "unusable | send UNUSABLE text=\"the worker gives no reason\"\n"
                                    "state lost |\n"
                                    "unusable |\n"
                                    "run    | return E_LOST\n"
@@ -125,7 +202,7 @@ TAPE_CASE(unusable_while_training, TAPE_ACTIVE
           "unusable why | send UNUSABLE text=\"its device is stuck\"; cancel 1; watch yes\n"
           "state lost |\n"
           "unusable why |\n"
-          "revoke 1 | ! the agent is gone\n"
+          "revoke 1 | ! the agent of this worker is gone\n"
           "closed |\n"
           "at 60  |\n"
           "timer  |\n"
@@ -142,7 +219,7 @@ TAPE_CASE(unusable_while_a_check_waits,
 TAPE_CASE(unusable_when_its_round_is_dead,
           TAPE_ACTIVE "revoke 1 |  cancel 1; watch yes\n"
                       "unusable why | send UNUSABLE text=\"its device is stuck\"\n"
-                      "round 2 7 | ! the agent is gone\n"
+                      "round 2 7 | ! the agent of this worker is gone\n"
                       "returned E_REVOKED | return E_LOST\n")
 TAPE_CASE(unusable_after_it_finished,
           TAPE_ACTIVE "returned | send FINISHED round=1; return OK\n"
@@ -216,10 +293,10 @@ out:
 }
 
 TAPE_CASE(passes_on_what_is_stuck,
-          "stuck | ! not in a round\n" TAPE_ACTIVE
+          "stuck | ! this worker is not in a round\n" TAPE_ACTIVE
           "stuck | send STALLED round=1 waited=1s operation=\"allreduce\"\n"
           "revoke 1 | cancel 1; watch yes\n"
-          "stuck | ! not in a round\n")
+          "stuck | ! this worker is not in a round\n")
 
 TEST(no_beats_and_no_warnings)
 {
@@ -238,7 +315,7 @@ out:
 
 TEST_FLAGS(an_event_that_cannot_be_panics, TEST_NO_TORTURE)
 {
-    static const char *const lines[] = { "synced", "check 0", "returned", "settled" };
+    static const char *const lines[] = { "synced", "check 0", "returned", "restored" };
 
     CHECK_OK(t, tape_init(&tape));
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++)

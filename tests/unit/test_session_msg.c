@@ -22,82 +22,82 @@ static struct tape tape;
                "check 5 | commit 2:0; answer HOSTS_UPDATED\n"
 #define REVOKED   TAPE_ACTIVE "revoke 1 | cancel 1; watch yes\n"
 #define RESTORING REVOKED "returned E_REVOKED | restore\n"
-#define RECOVERED RESTORING "settled 4 | send RECOVERING round=1 with 4\n"
-#define THERE     "round 2 7,8 | ! waits for the loop\n"
+#define RECOVERED RESTORING "restored 4 | send RECOVERING round=1 with 4\n"
+#define THERE     "round 2 7,8 | ! waits until the training loop can enter\n"
 
-#define WHILE_ENTERING                                      \
-    "round 2 7,8 | cancel 1; watch yes => revoked\n"        \
-    "round 2 8,9 | cancel 1; watch yes => left\n"           \
-    "round 3 7 RECOVERY | cancel 2; watch yes => revoked\n" \
-    "round 3 8 RECOVERY | cancel 1; watch yes => left\n"    \
-    "prepare 2 7,8 | prepare 2\n"                           \
-    "prepare 3 7 | prepare 3\n"                             \
-    "pending 1 2 | watch yes\n"                             \
-    "pending 1 3 | watch yes\n"                             \
-    "switch 1 2 5 | watch yes\n"                            \
-    "abandon 1 2 | \n"                                      \
-    "revoke 1 | cancel 1; watch yes => revoked\n"           \
-    "revoke 2 | cancel 2; watch yes => revoked\n"           \
-    "hosts 1 | \n"                                          \
-    "drain | ! news only; a switch will follow\n"           \
-    "done | cancel 1; watch yes => dismissed\n"             \
-    "beat 3 | \n"                                           \
+#define WHILE_ENTERING                                              \
+    "round 2 7,8 | cancel 1; watch yes => revoked\n"                \
+    "round 2 8,9 | cancel 1; watch yes => left\n"                   \
+    "round 3 7 RECOVERY | cancel 2; watch yes => revoked\n"         \
+    "round 3 8 RECOVERY | cancel 1; watch yes => left\n"            \
+    "prepare 2 7,8 | prepare 2\n"                                   \
+    "prepare 3 7 | prepare 3\n"                                     \
+    "pending 1 2 | watch yes\n"                                     \
+    "pending 1 3 | watch yes\n"                                     \
+    "switch 1 2 5 | watch yes\n"                                    \
+    "abandon 1 2 | \n"                                              \
+    "revoke 1 | cancel 1; watch yes => revoked\n"                   \
+    "revoke 2 | cancel 2; watch yes => revoked\n"                   \
+    "hosts 1 | \n"                                                  \
+    "drain | ! this worker leaves at the switch that will follow\n" \
+    "done | cancel 1; watch yes => dismissed\n"                     \
+    "beat 3 | \n"                                                   \
     "bye | cancel 1; watch yes => lost\n"
 
-#define SWITCHED_IN_TRAIN_DOES                              \
-    "round 2 7,8 | \n"                                      \
-    "round 2 8,9 | abandon 2 => left\n"                     \
-    "round 3 7 RECOVERY | cancel 2; abandon 2 => revoked\n" \
-    "round 3 8 RECOVERY | cancel 1; abandon 2 => left\n"    \
-    "prepare 2 7,8 | send PREPARED round=2\n"               \
-    "prepare 3 7 | ! another round is agreed\n"             \
-    "pending 1 2 | ! not of a round that runs here\n"       \
-    "pending 1 3 | ! not of a round that runs here\n"       \
-    "switch 1 2 5 | ! not of a round that runs here\n"      \
-    "abandon 1 2 | abandon 2; cancel 1 => revoked\n"        \
-    "revoke 1 | cancel 1 => revoked\n"                      \
-    "revoke 2 | cancel 2; abandon 2 => revoked\n"           \
-    "hosts 1 | \n"                                          \
-    "drain | ! news only; a switch will follow\n"           \
-    "done | cancel 1; abandon 2 => dismissed\n"             \
-    "beat 3 | \n"                                           \
+#define SWITCHED_IN_TRAIN_DOES                                                   \
+    "round 2 7,8 | \n"                                                           \
+    "round 2 8,9 | abandon 2 => left\n"                                          \
+    "round 3 7 RECOVERY | cancel 2; abandon 2 => revoked\n"                      \
+    "round 3 8 RECOVERY | cancel 1; abandon 2 => left\n"                         \
+    "prepare 2 7,8 | send PREPARED round=2\n"                                    \
+    "prepare 3 7 | ! another round is agreed, or its ROUND has come\n"           \
+    "pending 1 2 | ! this worker does not train in the round of this message\n"  \
+    "pending 1 3 | ! this worker does not train in the round of this message\n"  \
+    "switch 1 2 5 | ! this worker does not train in the round of this message\n" \
+    "abandon 1 2 | abandon 2; cancel 1 => revoked\n"                             \
+    "revoke 1 | cancel 1 => revoked\n"                                           \
+    "revoke 2 | cancel 2; abandon 2 => revoked\n"                                \
+    "hosts 1 | \n"                                                               \
+    "drain | ! this worker leaves at the switch that will follow\n"              \
+    "done | cancel 1; abandon 2 => dismissed\n"                                  \
+    "beat 3 | \n"                                                                \
     "bye | cancel 1; abandon 2 => lost\n"
 
-#define WHILE_REVOKED                                  \
-    "round 2 7,8 | \n"                                 \
-    "round 2 8,9 | => left\n"                          \
-    "round 3 7 RECOVERY | \n"                          \
-    "round 3 8 RECOVERY | => left\n"                   \
-    "prepare 2 7,8 | prepare 2\n"                      \
-    "prepare 3 7 | prepare 3\n"                        \
-    "pending 1 2 | ! not of a round that runs here\n"  \
-    "pending 1 3 | ! not of a round that runs here\n"  \
-    "switch 1 2 5 | ! not of a round that runs here\n" \
-    "abandon 1 2 | \n"                                 \
-    "revoke 1 | ! a repetition\n"                      \
-    "revoke 2 | cancel 2\n"                            \
-    "hosts 1 | \n"                                     \
-    "drain | \n"                                       \
-    "done | => dismissed\n"                            \
-    "beat 3 | \n"                                      \
+#define WHILE_REVOKED                                                            \
+    "round 2 7,8 | \n"                                                           \
+    "round 2 8,9 | => left\n"                                                    \
+    "round 3 7 RECOVERY | \n"                                                    \
+    "round 3 8 RECOVERY | => left\n"                                             \
+    "prepare 2 7,8 | prepare 2\n"                                                \
+    "prepare 3 7 | prepare 3\n"                                                  \
+    "pending 1 2 | ! this worker does not train in the round of this message\n"  \
+    "pending 1 3 | ! this worker does not train in the round of this message\n"  \
+    "switch 1 2 5 | ! this worker does not train in the round of this message\n" \
+    "abandon 1 2 | \n"                                                           \
+    "revoke 1 | ! a REVOKE of this or a later round has come before\n"           \
+    "revoke 2 | cancel 2\n"                                                      \
+    "hosts 1 | \n"                                                               \
+    "drain | \n"                                                                 \
+    "done | => dismissed\n"                                                      \
+    "beat 3 | \n"                                                                \
     "bye | => lost\n"
 
-#define UNTIL_THE_BYE                               \
-    "round 2 7,8 | ! the worker has ended\n"        \
-    "round 2 8,9 | ! the worker has ended\n"        \
-    "round 3 7 RECOVERY | ! the worker has ended\n" \
-    "round 3 8 RECOVERY | ! the worker has ended\n" \
-    "prepare 2 7,8 | ! the worker has ended\n"      \
-    "prepare 3 7 | ! the worker has ended\n"        \
-    "pending 1 2 | ! the worker has ended\n"        \
-    "pending 1 3 | ! the worker has ended\n"        \
-    "switch 1 2 5 | ! the worker has ended\n"       \
-    "abandon 1 2 | ! the worker has ended\n"        \
-    "revoke 1 | ! the worker has ended\n"           \
-    "revoke 2 | ! the worker has ended\n"           \
-    "hosts 1 | ! the worker has ended\n"            \
-    "drain | ! the worker has ended\n"              \
-    "done | ! the worker has ended\n"               \
+#define UNTIL_THE_BYE                                                    \
+    "round 2 7,8 | ! this worker has ended its part in the job\n"        \
+    "round 2 8,9 | ! this worker has ended its part in the job\n"        \
+    "round 3 7 RECOVERY | ! this worker has ended its part in the job\n" \
+    "round 3 8 RECOVERY | ! this worker has ended its part in the job\n" \
+    "prepare 2 7,8 | ! this worker has ended its part in the job\n"      \
+    "prepare 3 7 | ! this worker has ended its part in the job\n"        \
+    "pending 1 2 | ! this worker has ended its part in the job\n"        \
+    "pending 1 3 | ! this worker has ended its part in the job\n"        \
+    "switch 1 2 5 | ! this worker has ended its part in the job\n"       \
+    "abandon 1 2 | ! this worker has ended its part in the job\n"        \
+    "revoke 1 | ! this worker has ended its part in the job\n"           \
+    "revoke 2 | ! this worker has ended its part in the job\n"           \
+    "hosts 1 | ! this worker has ended its part in the job\n"            \
+    "drain | ! this worker has ended its part in the job\n"              \
+    "done | ! this worker has ended its part in the job\n"               \
     "beat 3 | \n"
 
 #define WHEN_OVER_IN_TRAIN UNTIL_THE_BYE "bye | cancel 1\n"
@@ -112,41 +112,41 @@ static const struct situation {
     const char *does;
 } situations[] = {
     {"joining",                            "",
-     "round 2 7,8 | ! not built yet\n"
-      "round 2 8,9 | ! not built yet\n"
-      "round 3 7 RECOVERY | ! not built yet\n"
-      "round 3 8 RECOVERY | ! not built yet\n"
-      "prepare 2 7,8 | ! not built yet\n"
-      "prepare 3 7 | ! not built yet\n"
-      "pending 1 2 | ! not of a round that runs here\n"
-      "pending 1 3 | ! not of a round that runs here\n"
-      "switch 1 2 5 | ! not of a round that runs here\n"
+     "round 2 7,8 | ! this worker has not sent READY yet\n"
+      "round 2 8,9 | ! this worker has not sent READY yet\n"
+      "round 3 7 RECOVERY | ! this worker has not sent READY yet\n"
+      "round 3 8 RECOVERY | ! this worker has not sent READY yet\n"
+      "prepare 2 7,8 | ! this worker has not sent READY yet\n"
+      "prepare 3 7 | ! this worker has not sent READY yet\n"
+      "pending 1 2 | ! this worker does not train in the round of this message\n"
+      "pending 1 3 | ! this worker does not train in the round of this message\n"
+      "switch 1 2 5 | ! this worker does not train in the round of this message\n"
       "abandon 1 2 | \n"
-      "revoke 1 | ! not in a round\n"
-      "revoke 2 | ! not in a round\n"
+      "revoke 1 | ! this worker is not a member of the round\n"
+      "revoke 2 | ! this worker is not a member of the round\n"
       "hosts 1 | \n"
       "drain | send LEFT => left\n"
       "done | => dismissed\n"
       "beat 3 | \n"
-      "bye | => lost\n"                                                                                                                },
+      "bye | => lost\n"                                                                                                                 },
     { "ready",                             READY,
      "round 2 7,8 | enter 2 0/2 of 7,8 => entering\n"
-      "round 2 8,9 | ! without me; waits for another\n"
+      "round 2 8,9 | ! the round does not list this worker, which waits for another round\n"
       "round 3 7 RECOVERY | enter 3 0/1 of 7 => entering\n"
-      "round 3 8 RECOVERY | ! without me; waits for another\n"
+      "round 3 8 RECOVERY | ! the round does not list this worker, which waits for another round\n"
       "prepare 2 7,8 | prepare 2\n"
       "prepare 3 7 | prepare 3\n"
-      "pending 1 2 | ! not of a round that runs here\n"
-      "pending 1 3 | ! not of a round that runs here\n"
-      "switch 1 2 5 | ! not of a round that runs here\n"
+      "pending 1 2 | ! this worker does not train in the round of this message\n"
+      "pending 1 3 | ! this worker does not train in the round of this message\n"
+      "switch 1 2 5 | ! this worker does not train in the round of this message\n"
       "abandon 1 2 | \n"
-      "revoke 1 | ! not in a round\n"
-      "revoke 2 | ! not in a round\n"
+      "revoke 1 | ! this worker is not a member of the round\n"
+      "revoke 2 | ! this worker is not a member of the round\n"
       "hosts 1 | \n"
       "drain | send LEFT; return LEFT => left\n"
       "done | return DONE => dismissed\n"
       "beat 3 | \n"
-      "bye | return E_LOST => lost\n"                                                                                                  },
+      "bye | return E_LOST => lost\n"                                                                                                   },
     { "ready and prepared",                READY PREPARED,
      "round 2 7,8 | enter 2 0/2 of 7,8 prepared => entering\n"
       "round 2 8,9 | abandon 2\n"
@@ -154,19 +154,19 @@ static const struct situation {
       "round 3 8 RECOVERY | abandon 2\n"
       "prepare 2 7,8 | send PREPARED round=2\n"
       "prepare 3 7 | abandon 2; prepare 3\n"
-      "pending 1 2 | ! not of a round that runs here\n"
-      "pending 1 3 | ! not of a round that runs here\n"
-      "switch 1 2 5 | ! not of a round that runs here\n"
+      "pending 1 2 | ! this worker does not train in the round of this message\n"
+      "pending 1 3 | ! this worker does not train in the round of this message\n"
+      "switch 1 2 5 | ! this worker does not train in the round of this message\n"
       "abandon 1 2 | abandon 2\n"
-      "revoke 1 | ! not in a round\n"
+      "revoke 1 | ! this worker is not a member of the round\n"
       "revoke 2 | abandon 2; send RECOVERING round=2 => recovered\n"
       "hosts 1 | \n"
       "drain | abandon 2; send LEFT; return LEFT => left\n"
       "done | abandon 2; return DONE => dismissed\n"
       "beat 3 | \n"
-      "bye | abandon 2; return E_LOST => lost\n"                                                                                       },
-    { "entering",                          TAPE_ENTERING,                                               WHILE_ENTERING                 },
-    { "active",                            TAPE_ACTIVE,                                                 WHILE_ENTERING                 },
+      "bye | abandon 2; return E_LOST => lost\n"                                                                                        },
+    { "entering",                          TAPE_ENTERING,                                                     WHILE_ENTERING            },
+    { "active",                            TAPE_ACTIVE,                                                       WHILE_ENTERING            },
     { "active, a change pending",          PENDING,
      "round 2 7,8 | cancel 1 => revoked\n"
       "round 2 8,9 | cancel 1; abandon 2 => left\n"
@@ -174,17 +174,17 @@ static const struct situation {
       "round 3 8 RECOVERY | cancel 1; abandon 2 => left\n"
       "prepare 2 7,8 | send PREPARED round=2\n"
       "prepare 3 7 | abandon 2; watch no; prepare 3\n"
-      "pending 1 2 | ! a repetition\n"
+      "pending 1 2 | ! this PENDING has come before\n"
       "pending 1 3 | \n"
       "switch 1 2 5 | \n"
       "abandon 1 2 | abandon 2; watch no\n"
       "revoke 1 | cancel 1 => revoked\n"
       "revoke 2 | cancel 2; abandon 2 => revoked\n"
       "hosts 1 | \n"
-      "drain | ! news only; a switch will follow\n"
+      "drain | ! this worker leaves at the switch that will follow\n"
       "done | cancel 1; abandon 2 => dismissed\n"
       "beat 3 | \n"
-      "bye | cancel 1; abandon 2 => lost\n"                                                                                            },
+      "bye | cancel 1; abandon 2 => lost\n"                                                                                             },
     { "active, a check waits",             NEXT_CHECK "check 5 |\n",
      "round 2 7,8 | cancel 1; answer E_REVOKED => revoked\n"
       "round 2 8,9 | cancel 1; answer LEFT; abandon 2 => left\n"
@@ -192,130 +192,131 @@ static const struct situation {
       "round 3 8 RECOVERY | cancel 1; answer LEFT; abandon 2 => left\n"
       "prepare 2 7,8 | send PREPARED round=2\n"
       "prepare 3 7 | abandon 2; watch no; answer OK; prepare 3\n"
-      "pending 1 2 | ! a repetition\n"
+      "pending 1 2 | ! this PENDING has come before\n"
       "pending 1 3 | send NEXT_CHECK round=1 next=3 check=5; answer OK\n"
       "switch 1 2 5 | commit 2:0; answer HOSTS_UPDATED => switched\n"
       "abandon 1 2 | abandon 2; watch no; answer OK\n"
       "revoke 1 | cancel 1; answer E_REVOKED => revoked\n"
       "revoke 2 | cancel 2; answer E_REVOKED; abandon 2 => revoked\n"
       "hosts 1 | \n"
-      "drain | ! news only; a switch will follow\n"
+      "drain | ! this worker leaves at the switch that will follow\n"
       "done | cancel 1; answer DONE; abandon 2 => dismissed\n"
       "beat 3 | \n"
-      "bye | cancel 1; answer E_LOST; abandon 2 => lost\n"                                                                             },
+      "bye | cancel 1; answer E_LOST; abandon 2 => lost\n"                                                                              },
     { "active, a switch agreed",           AGREED,
      "round 2 7,8 | \n"
       "round 2 8,9 | abandon 2\n"
       "round 3 7 RECOVERY | cancel 2; abandon 2 => revoked\n"
       "round 3 8 RECOVERY | cancel 1; abandon 2 => left\n"
       "prepare 2 7,8 | send PREPARED round=2\n"
-      "prepare 3 7 | ! another round is agreed\n"
-      "pending 1 2 | ! a repetition\n"
-      "pending 1 3 | ! another round is agreed\n"
-      "switch 1 2 5 | ! a repetition\n"
+      "prepare 3 7 | ! another round is agreed, or its ROUND has come\n"
+      "pending 1 2 | ! the switch to this round is agreed already\n"
+      "pending 1 3 | ! the switch to another round is agreed already\n"
+      "switch 1 2 5 | ! the switch to this round is agreed already\n"
       "abandon 1 2 | abandon 2; watch no\n"
       "revoke 1 | cancel 1 => revoked\n"
       "revoke 2 | cancel 2; abandon 2 => revoked\n"
       "hosts 1 | \n"
-      "drain | ! news only; a switch will follow\n"
+      "drain | ! this worker leaves at the switch that will follow\n"
       "done | cancel 1; abandon 2 => dismissed\n"
       "beat 3 | \n"
-      "bye | cancel 1; abandon 2 => lost\n"                                                                                            },
+      "bye | cancel 1; abandon 2 => lost\n"                                                                                             },
     { "active, the next round is there",   AGREED THERE,
-     "round 2 7,8 | ! stale\n"
-      "round 2 8,9 | ! stale\n"
+     "round 2 7,8 | ! stale: the round is dead, or a newer round is known\n"
+      "round 2 8,9 | ! stale: the round is dead, or a newer round is known\n"
       "round 3 7 RECOVERY | cancel 2; abandon 2 => revoked\n"
       "round 3 8 RECOVERY | cancel 1; abandon 2 => left\n"
-      "prepare 2 7,8 | ! stale\n"
-      "prepare 3 7 | ! another round is agreed\n"
-      "pending 1 2 | ! a repetition\n"
-      "pending 1 3 | ! another round is agreed\n"
-      "switch 1 2 5 | ! a repetition\n"
+      "prepare 2 7,8 | ! stale: the round is dead, or a newer round is known\n"
+      "prepare 3 7 | ! another round is agreed, or its ROUND has come\n"
+      "pending 1 2 | ! the switch to this round is agreed already\n"
+      "pending 1 3 | ! the switch to another round is agreed already\n"
+      "switch 1 2 5 | ! the switch to this round is agreed already\n"
       "abandon 1 2 | abandon 2; watch no\n"
-      "revoke 1 | ! stale\n"
+      "revoke 1 | ! stale: a newer round is known\n"
       "revoke 2 | cancel 2; abandon 2 => revoked\n"
       "hosts 1 | \n"
-      "drain | ! news only; a switch will follow\n"
+      "drain | ! this worker leaves at the switch that will follow\n"
       "done | cancel 1; abandon 2 => dismissed\n"
       "beat 3 | \n"
-      "bye | cancel 1; abandon 2 => lost\n"                                                                                            },
-    { "switched, in train",                SWITCHED,                                                    SWITCHED_IN_TRAIN_DOES         },
+      "bye | cancel 1; abandon 2 => lost\n"                                                                                             },
+    { "switched, in train",                SWITCHED,                                                          SWITCHED_IN_TRAIN_DOES    },
     { "switched, the next round is there", SWITCHED THERE,
-     "round 2 7,8 | ! stale\n"
-      "round 2 8,9 | ! stale\n"
+     "round 2 7,8 | ! stale: the round is dead, or a newer round is known\n"
+      "round 2 8,9 | ! stale: the round is dead, or a newer round is known\n"
       "round 3 7 RECOVERY | cancel 2; abandon 2 => revoked\n"
       "round 3 8 RECOVERY | cancel 1; abandon 2 => left\n"
-      "prepare 2 7,8 | ! stale\n"
-      "prepare 3 7 | ! another round is agreed\n"
-      "pending 1 2 | ! not of a round that runs here\n"
-      "pending 1 3 | ! not of a round that runs here\n"
-      "switch 1 2 5 | ! not of a round that runs here\n"
+      "prepare 2 7,8 | ! stale: the round is dead, or a newer round is known\n"
+      "prepare 3 7 | ! another round is agreed, or its ROUND has come\n"
+      "pending 1 2 | ! this worker does not train in the round of this message\n"
+      "pending 1 3 | ! this worker does not train in the round of this message\n"
+      "switch 1 2 5 | ! this worker does not train in the round of this message\n"
       "abandon 1 2 | abandon 2; cancel 1 => revoked\n"
-      "revoke 1 | ! stale\n"
+      "revoke 1 | ! stale: a newer round is known\n"
       "revoke 2 | cancel 2; abandon 2 => revoked\n"
       "hosts 1 | \n"
-      "drain | ! news only; a switch will follow\n"
+      "drain | ! this worker leaves at the switch that will follow\n"
       "done | cancel 1; abandon 2 => dismissed\n"
       "beat 3 | \n"
-      "bye | cancel 1; abandon 2 => lost\n"                                                                                            },
+      "bye | cancel 1; abandon 2 => lost\n"                                                                                             },
     { "switched, outside",                 SWITCHED "returned HOSTS_UPDATED |\n",
      "round 2 7,8 | watch no; enter 2 0/2 of 7,8 prepared => entering\n"
       "round 2 8,9 | abandon 2; send LEFT; return LEFT => left\n"
       "round 3 7 RECOVERY | cancel 2; abandon 2; restore => revoked\n"
       "round 3 8 RECOVERY | cancel 1; abandon 2; send LEFT; return LEFT => left\n"
       "prepare 2 7,8 | send PREPARED round=2\n"
-      "prepare 3 7 | ! another round is agreed\n"
-      "pending 1 2 | ! not of a round that runs here\n"
-      "pending 1 3 | ! not of a round that runs here\n"
-      "switch 1 2 5 | ! not of a round that runs here\n"
+      "prepare 3 7 | ! another round is agreed, or its ROUND has come\n"
+      "pending 1 2 | ! this worker does not train in the round of this message\n"
+      "pending 1 3 | ! this worker does not train in the round of this message\n"
+      "switch 1 2 5 | ! this worker does not train in the round of this message\n"
       "abandon 1 2 | abandon 2; cancel 1; restore => revoked\n"
       "revoke 1 | cancel 1; restore => revoked\n"
       "revoke 2 | cancel 2; abandon 2; restore => revoked\n"
       "hosts 1 | \n"
-      "drain | ! news only; a switch will follow\n"
+      "drain | ! this worker leaves at the switch that will follow\n"
       "done | cancel 1; abandon 2; return DONE => dismissed\n"
       "beat 3 | \n"
-      "bye | cancel 1; abandon 2; return E_LOST => lost\n"                                                                             },
-    { "switched, restoring",               SWITCHED "returned E_REVOKED | restore\n",                   SWITCHED_IN_TRAIN_DOES         },
-    { "revoked, entering",                 TAPE_ENTERING "revoke 1 | cancel 1; watch yes\n",            WHILE_REVOKED                  },
-    { "revoked, in train",                 REVOKED,                                                     WHILE_REVOKED                  },
-    { "revoked, restoring",                RESTORING,                                                   WHILE_REVOKED                  },
-    { "revoked, drained",                  RESTORING "drain | ! leaves once it is restored\n",
+      "bye | cancel 1; abandon 2; return E_LOST => lost\n"                                                                              },
+    { "switched, restoring",               SWITCHED "returned E_REVOKED | restore\n",                         SWITCHED_IN_TRAIN_DOES    },
+    { "revoked, entering",                 TAPE_ENTERING "revoke 1 | cancel 1; watch yes\n",                  WHILE_REVOKED             },
+    { "revoked, in train",                 REVOKED,                                                           WHILE_REVOKED             },
+    { "revoked, restoring",                RESTORING,                                                         WHILE_REVOKED             },
+    { "revoked, drained",                  RESTORING "drain | ! this worker was asked to leave; it leaves\n",
      "round 2 7,8 | \n"
       "round 2 8,9 | => left\n"
       "round 3 7 RECOVERY | \n"
       "round 3 8 RECOVERY | => left\n"
       "prepare 2 7,8 | prepare 2\n"
       "prepare 3 7 | prepare 3\n"
-      "pending 1 2 | ! not of a round that runs here\n"
-      "pending 1 3 | ! not of a round that runs here\n"
-      "switch 1 2 5 | ! not of a round that runs here\n"
+      "pending 1 2 | ! this worker does not train in the round of this message\n"
+      "pending 1 3 | ! this worker does not train in the round of this message\n"
+      "switch 1 2 5 | ! this worker does not train in the round of this message\n"
       "abandon 1 2 | \n"
-      "revoke 1 | ! a repetition\n"
+      "revoke 1 | ! a REVOKE of this or a later round has come before\n"
       "revoke 2 | cancel 2\n"
       "hosts 1 | \n"
-      "drain | ! a repetition\n"
+      "drain | ! this worker was already asked to leave\n"
       "done | => dismissed\n"
       "beat 3 | \n"
-      "bye | => lost\n"                                                                                                                },
-    { "revoked, a round is there",         RESTORING "round 2 7 RECOVERY | ! waits for the loop\n",
-     "round 2 7,8 | ! stale\n"
-      "round 2 8,9 | ! stale\n"
+      "bye | => lost\n"                                                                                                                 },
+    { "revoked, a round is there",
+     RESTORING "round 2 7 RECOVERY | ! waits until the training loop can enter\n",
+     "round 2 7,8 | ! stale: the round is dead, or a newer round is known\n"
+      "round 2 8,9 | ! stale: the round is dead, or a newer round is known\n"
       "round 3 7 RECOVERY | \n"
       "round 3 8 RECOVERY | => left\n"
-      "prepare 2 7,8 | ! stale\n"
-      "prepare 3 7 | ! another round is agreed\n"
-      "pending 1 2 | ! not of a round that runs here\n"
-      "pending 1 3 | ! not of a round that runs here\n"
-      "switch 1 2 5 | ! not of a round that runs here\n"
+      "prepare 2 7,8 | ! stale: the round is dead, or a newer round is known\n"
+      "prepare 3 7 | ! another round is agreed, or its ROUND has come\n"
+      "pending 1 2 | ! this worker does not train in the round of this message\n"
+      "pending 1 3 | ! this worker does not train in the round of this message\n"
+      "switch 1 2 5 | ! this worker does not train in the round of this message\n"
       "abandon 1 2 | \n"
-      "revoke 1 | ! stale\n"
+      "revoke 1 | ! stale: a newer round is known\n"
       "revoke 2 | cancel 2\n"
       "hosts 1 | \n"
-      "drain | ! a round waits for it\n"
+      "drain | ! a ROUND that lists this worker has arrived, so this worker enters it\n"
       "done | => dismissed\n"
       "beat 3 | \n"
-      "bye | => lost\n"                                                                                                                },
+      "bye | => lost\n"                                                                                                                 },
     { "recovered",                         RECOVERED,
      "round 2 7,8 | watch no; enter 2 0/2 of 7,8 => entering\n"
       "round 2 8,9 | send LEFT; return LEFT => left\n"
@@ -323,28 +324,28 @@ static const struct situation {
       "round 3 8 RECOVERY | send LEFT; return LEFT => left\n"
       "prepare 2 7,8 | prepare 2\n"
       "prepare 3 7 | prepare 3\n"
-      "pending 1 2 | ! not of a round that runs here\n"
-      "pending 1 3 | ! not of a round that runs here\n"
-      "switch 1 2 5 | ! not of a round that runs here\n"
+      "pending 1 2 | ! this worker does not train in the round of this message\n"
+      "pending 1 3 | ! this worker does not train in the round of this message\n"
+      "switch 1 2 5 | ! this worker does not train in the round of this message\n"
       "abandon 1 2 | \n"
-      "revoke 1 | ! a repetition\n"
+      "revoke 1 | ! a REVOKE of this or a later round has come before\n"
       "revoke 2 | send RECOVERING round=2 with 4\n"
       "hosts 1 | \n"
       "drain | send LEFT; return LEFT => left\n"
       "done | return DONE => dismissed\n"
       "beat 3 | \n"
-      "bye | return E_LOST => lost\n"                                                                                                  },
+      "bye | return E_LOST => lost\n"                                                                                                   },
     { "recovered, unasked",
      TAPE_ENTERING "synced E_IO | cancel 1; restore\n"
-                    "settled | send RECOVERING round=1 text=\"input or output failed\" code=-7\n",      "round 2 7,8 | enter 2 0/2 of 7,8 => entering\n"
+                    "restored | send RECOVERING round=1 text=\"input or output failed\" code=-7\n",           "round 2 7,8 | enter 2 0/2 of 7,8 => entering\n"
       "round 2 8,9 | send LEFT; return LEFT => left\n"
       "round 3 7 RECOVERY | enter 3 0/1 of 7 => entering\n"
       "round 3 8 RECOVERY | send LEFT; return LEFT => left\n"
       "prepare 2 7,8 | prepare 2\n"
       "prepare 3 7 | prepare 3\n"
-      "pending 1 2 | ! not of a round that runs here\n"
-      "pending 1 3 | ! not of a round that runs here\n"
-      "switch 1 2 5 | ! not of a round that runs here\n"
+      "pending 1 2 | ! this worker does not train in the round of this message\n"
+      "pending 1 3 | ! this worker does not train in the round of this message\n"
+      "switch 1 2 5 | ! this worker does not train in the round of this message\n"
       "abandon 1 2 | \n"
       "revoke 1 | send RECOVERING round=1\n"
       "revoke 2 | send RECOVERING round=2\n"
@@ -355,29 +356,29 @@ static const struct situation {
       "bye | return E_LOST => lost\n"},
     { "left, in train",
      PENDING "switch 1 3 6 |\n"
-              "check 6 | commit 3:0; answer LEFT; abandon 2\n",                                         WHEN_OVER_IN_TRAIN             },
-    { "left",                              READY "drain | send LEFT; return LEFT\n",                    WHEN_OVER                      },
-    { "finished",                          TAPE_ACTIVE "returned | send FINISHED round=1; return OK\n", WHEN_OVER                      },
-    { "dismissed, in train",               TAPE_ACTIVE "done | cancel 1; watch yes\n",                  WHEN_OVER_IN_TRAIN             },
-    { "dismissed",                         READY "done | return DONE\n",                                WHEN_OVER                      },
+              "check 6 | commit 3:0; answer LEFT; abandon 2\n",                                               WHEN_OVER_IN_TRAIN        },
+    { "left",                              READY "drain | send LEFT; return LEFT\n",                          WHEN_OVER                 },
+    { "finished",                          TAPE_ACTIVE "returned | send FINISHED round=1; return OK\n",       WHEN_OVER                 },
+    { "dismissed, in train",               TAPE_ACTIVE "done | cancel 1; watch yes\n",                        WHEN_OVER_IN_TRAIN        },
+    { "dismissed",                         READY "done | return DONE\n",                                      WHEN_OVER                 },
     { "lost",                              TAPE_ACTIVE "closed | cancel 1; watch yes\n",
-     "round 2 7,8 | ! the agent is gone\n"
-      "round 2 8,9 | ! the agent is gone\n"
-      "round 3 7 RECOVERY | ! the agent is gone\n"
-      "round 3 8 RECOVERY | ! the agent is gone\n"
-      "prepare 2 7,8 | ! the agent is gone\n"
-      "prepare 3 7 | ! the agent is gone\n"
-      "pending 1 2 | ! the agent is gone\n"
-      "pending 1 3 | ! the agent is gone\n"
-      "switch 1 2 5 | ! the agent is gone\n"
-      "abandon 1 2 | ! the agent is gone\n"
-      "revoke 1 | ! the agent is gone\n"
-      "revoke 2 | ! the agent is gone\n"
-      "hosts 1 | ! the agent is gone\n"
-      "drain | ! the agent is gone\n"
-      "done | ! the agent is gone\n"
-      "beat 3 | ! the agent is gone\n"
-      "bye | ! the agent is gone\n"                                                                                                    },
+     "round 2 7,8 | ! the agent of this worker is gone\n"
+      "round 2 8,9 | ! the agent of this worker is gone\n"
+      "round 3 7 RECOVERY | ! the agent of this worker is gone\n"
+      "round 3 8 RECOVERY | ! the agent of this worker is gone\n"
+      "prepare 2 7,8 | ! the agent of this worker is gone\n"
+      "prepare 3 7 | ! the agent of this worker is gone\n"
+      "pending 1 2 | ! the agent of this worker is gone\n"
+      "pending 1 3 | ! the agent of this worker is gone\n"
+      "switch 1 2 5 | ! the agent of this worker is gone\n"
+      "abandon 1 2 | ! the agent of this worker is gone\n"
+      "revoke 1 | ! the agent of this worker is gone\n"
+      "revoke 2 | ! the agent of this worker is gone\n"
+      "hosts 1 | ! the agent of this worker is gone\n"
+      "drain | ! the agent of this worker is gone\n"
+      "done | ! the agent of this worker is gone\n"
+      "beat 3 | ! the agent of this worker is gone\n"
+      "bye | ! the agent of this worker is gone\n"                                                                                      },
 };
 
 static enum session_state state(void)
@@ -565,15 +566,15 @@ TEST(a_new_driver_is_obeyed)
                TAPE_ACTIVE "term 3 |\n"
                            "pending 1 2 | watch yes\n"
                            "term 2 |\n"
-                           "abandon 1 2 | ! of a driver that was replaced\n"
-                           "done | ! of a driver that was replaced\n"
+                           "abandon 1 2 | ! the message is of a driver that was replaced\n"
+                           "done | ! the message is of a driver that was replaced\n"
                            "beat 4 |\n"
                            "term 3 |\n"
                            "abandon 1 2 | watch no\n"
                            "term 0 |\n"
                            "drain | ! malformed\n");
     CHECK_PLAY(t, &tape,
-               "for 8 |\nterm 9 |\ndone | ! for another worker\n"
+               "for 8 |\nterm 9 |\ndone | ! the message is for another worker\n"
                "for 7 |\nterm 3 |\nhosts 1 |\ndone | cancel 1; watch yes\n");
 out:
     tape_release(&tape);

@@ -110,6 +110,8 @@ static void take(const struct session_action *action)
         expect(world.preparing == action->round, "DO_ABANDON of nothing");
         world.preparing = 0;
         return;
+    case DO_STORED:
+    case DO_PERSISTED: expect(world.connected, "an answer of an agent that is gone"); return;
     case DO_CANCEL: expect(action->round >= world.entered, "DO_CANCEL of an old round"); return;
     case DO_COMMIT:
         expect(world.asks && action->commit > COMMIT_FIRST_OF(world.entered), "an odd commit");
@@ -168,11 +170,11 @@ static struct msg_member_list some_members(struct msg_member items[4])
 /* Sends the session a message of random type and rounds, sometimes twice. */
 static void some_message(void)
 {
-    static const enum msg_type types[] = { MSG_ROUND,   MSG_ROUND,     MSG_ROUND,
-                                           MSG_PREPARE, MSG_PREPARE,   MSG_PENDING,
-                                           MSG_PENDING, MSG_SWITCH_AT, MSG_SWITCH_AT,
-                                           MSG_ABANDON, MSG_REVOKE,    MSG_HOSTS_UPDATED,
-                                           MSG_BEAT,    MSG_DRAIN };
+    static const enum msg_type types[] = {
+        MSG_ROUND,   MSG_ROUND,     MSG_ROUND,     MSG_PREPARE, MSG_PREPARE, MSG_PENDING,
+        MSG_PENDING, MSG_SWITCH_AT, MSG_SWITCH_AT, MSG_ABANDON, MSG_REVOKE,  MSG_HOSTS_UPDATED,
+        MSG_BEAT,    MSG_DRAIN,     MSG_PERSISTED, MSG_STORED
+    };
     struct msg_member members[4];
     uint64_t round = session_round(world.session);
     uint64_t next = round + below(3);
@@ -203,6 +205,10 @@ static void some_message(void)
         break;
     case MSG_ABANDON: msg.u.abandon = (struct msg_abandon){ next, "" }; break;
     case MSG_REVOKE: msg.u.revoke.reason = ""; break;
+    case MSG_PERSISTED:
+        msg.u.persisted = (struct msg_persisted){ COMMIT_FIRST_OF(round), 0, "" };
+        break;
+    case MSG_STORED: msg.u.stored.text = ""; break;
     /* a DRAIN ends most lives, so it is seldom */
     case MSG_DRAIN: msg.type = below(8) ? MSG_BEAT : MSG_DRAIN; break;
     default: break;
@@ -252,7 +258,7 @@ static void settle(void)
     struct msg_held_list list = { held, below(LIMIT_COMMITS_HELD + 1) };
 
     world.loop = WAITING;
-    step((struct session_event){ .kind = SESSION_SETTLED, .held = &list });
+    step((struct session_event){ .kind = SESSION_RESTORED, .held = &list });
 }
 
 static void come_back(int code)
@@ -331,7 +337,7 @@ static void something(void)
         world.connected = false; /* the worker sends nothing more */
         return;
     }
-    switch (below(13)) {
+    switch (below(14)) {
     case 0: step((struct session_event){ .kind = SESSION_TIMER }); return;
     case 1: prepared(); return;
     case 2: step((struct session_event){ .kind = SESSION_STUCK, .stalled = &stalled }); return;
@@ -339,6 +345,10 @@ static void something(void)
     case 4: some_message(); return;
     case 5:
     case 6: some_order(); return;
+    case 7:
+        step((struct session_event){ .kind = SESSION_PERSIST,
+                                     .commit = COMMIT_FIRST_OF(world.entered) | below(3) });
+        return;
     default: something_of_the_loop(); return;
     }
 }
@@ -397,7 +407,8 @@ static void end_of_the_round(void)
 
 static bool begin(void)
 {
-    static const struct msg_welcome_worker welcome = { .beat_us = TIME_S / 2,
+    static const struct msg_welcome_worker welcome = { .minor = PROTO_MINOR,
+                                                       .beat_us = TIME_S / 2,
                                                        .stall_warning_us = TIME_S };
 
     session_free(world.session);

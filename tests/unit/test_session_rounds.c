@@ -8,17 +8,18 @@
 
 static struct tape tape;
 
-TAPE_CASE(waits_for_a_round_that_lists_the_worker, "round 1 7 | ! not built yet\n"
-                                                   "prepare 1 7 | ! not built yet\n"
-                                                   "run | send READY manifest=5\n"
-                                                   "prepare 2 7,8 | prepare 2\n"
-                                                   "prepared 2 | send PREPARED round=2\n"
-                                                   "round 2 8,9 | abandon 2\n"
-                                                   "round 3 8,9 | ! without me; waits for another\n"
-                                                   "prepare 4 7,8 | prepare 4\n"
-                                                   "round 3 8,9 | ! without me\n"
-                                                   "prepared 4 | send PREPARED round=4\n"
-                                                   "round 4 8,7 | enter 4 1/2 of 8,7 prepared\n")
+TAPE_CASE(waits_for_a_round_that_lists_the_worker,
+          "round 1 7 | ! this worker has not sent READY yet\n"
+          "prepare 1 7 | ! this worker has not sent READY yet\n"
+          "run | send READY manifest=5\n"
+          "prepare 2 7,8 | prepare 2\n"
+          "prepared 2 | send PREPARED round=2\n"
+          "round 2 8,9 | abandon 2\n"
+          "round 3 8,9 | ! the round does not list this worker, which waits\n"
+          "prepare 4 7,8 | prepare 4\n"
+          "round 3 8,9 | ! does not list this worker\n"
+          "prepared 4 | send PREPARED round=4\n"
+          "round 4 8,7 | enter 4 1/2 of 8,7 prepared\n")
 TAPE_CASE(a_prepared_round_is_not_the_next_one,
           "run | send READY manifest=5\n"
           "prepare 2 7,8 | prepare 2\n"
@@ -32,7 +33,7 @@ TAPE_CASE(a_preparation_fails, "run | send READY manifest=5\n"
 TAPE_CASE(out_of_the_recovery,
           TAPE_ACTIVE "revoke 1 | cancel 1; watch yes\n"
                       "returned E_REVOKED | restore\n"
-                      "settled 4 | send RECOVERING round=1 with 4\n"
+                      "restored 4 | send RECOVERING round=1 with 4\n"
                       "prepare 2 7 | prepare 2\n"
                       "round 3 8 RECOVERY | abandon 2; send LEFT; return LEFT\n")
 TAPE_CASE(out_before_it_has_recovered, TAPE_ACTIVE "revoke 1 | cancel 1; watch yes\n"
@@ -43,7 +44,7 @@ TAPE_CASE(out_before_it_has_recovered, TAPE_ACTIVE "revoke 1 | cancel 1; watch y
 TAPE_CASE(out_while_it_restores, TAPE_ACTIVE "revoke 1 | cancel 1; watch yes\n"
                                              "returned E_REVOKED | restore\n"
                                              "round 2 8 RECOVERY |\n"
-                                             "settled 4 | send LEFT; return LEFT\n")
+                                             "restored 4 | send LEFT; return LEFT\n")
 TAPE_CASE(out_while_it_trains, TAPE_ACTIVE "pending 1 2 | watch yes\n"
                                            "check 0 | send NEXT_CHECK round=1 next=2; answer OK\n"
                                            "check 1 |\n"
@@ -62,30 +63,31 @@ TAPE_CASE(out_between_two_rounds,
 /* A later round lists the worker, although no SWITCH_AT has come. */
 TAPE_CASE(catches_up_from_train, TAPE_ACTIVE "round 3 7,9 RECOVERY | cancel 2; watch yes\n"
                                              "returned E_REVOKED | restore\n"
-                                             "settled 4 | watch no; enter 3 0/2 of 7,9\n")
-TAPE_CASE(catches_up_from_do_enter, TAPE_ENTERING "round 2 7,9 RECOVERY | cancel 1; watch yes\n"
-                                                  "round 2 7,9 RECOVERY | ! stale\n"
-                                                  "round 3 9,7 RECOVERY | ! waits for the loop\n"
-                                                  "synced E_REVOKED | restore\n"
-                                                  "settled 4 | watch no; enter 3 1/2 of 9,7\n")
+                                             "restored 4 | watch no; enter 3 0/2 of 7,9\n")
+TAPE_CASE(catches_up_from_do_enter,
+          TAPE_ENTERING "round 2 7,9 RECOVERY | cancel 1; watch yes\n"
+                        "round 2 7,9 RECOVERY | ! stale\n"
+                        "round 3 9,7 RECOVERY | ! waits until the training loop can enter\n"
+                        "synced E_REVOKED | restore\n"
+                        "restored 4 | watch no; enter 3 1/2 of 9,7\n")
 TAPE_CASE(catches_up_between_two_rounds, TAPE_ACTIVE "prepare 2 7,9 | prepare 2\n"
                                                      "switch 1 2 0 | watch yes\n"
                                                      "check 0 | commit 2:0; answer HOSTS_UPDATED\n"
                                                      "returned HOSTS_UPDATED |\n"
                                                      "round 3 7 RECOVERY | cancel 2; abandon 2; "
                                                      "restore\n"
-                                                     "settled 5 | watch no; enter 3 0/1 of 7\n")
+                                                     "restored 5 | watch no; enter 3 0/1 of 7\n")
 TAPE_CASE(catches_up_and_that_is_revoked_too,
           TAPE_ACTIVE "round 3 7,9 | cancel 2; watch yes\n"
                       "revoke 2 | ! stale\n"
                       "revoke 3 | cancel 3\n"
                       "returned E_REVOKED | restore\n"
-                      "settled 4 | send RECOVERING round=3 with 4\n")
+                      "restored 4 | send RECOVERING round=3 with 4\n")
 TAPE_CASE(catches_up_and_that_is_abandoned, TAPE_ACTIVE
           "round 3 7,9 | cancel 2; watch yes\n"
           "abandon 2 3 | ! is abandoned\n"
           "returned E_REVOKED | restore\n"
-          "settled 4 | send RECOVERING round=2 text=\"a later round has begun\" with 4\n")
+          "restored 4 | send RECOVERING round=2 text=\"a later round has begun\" with 4\n")
 TAPE_CASE(dismissed_while_a_round_waits, TAPE_ACTIVE "round 3 7,9 | cancel 2; watch yes\n"
                                                      "done |\n"
                                                      "returned E_REVOKED | return DONE\n")
@@ -123,7 +125,7 @@ TEST(a_large_round_is_copied)
     holders = NULL;
     session_action_list_clear(&tape.list);
     CHECK_PLAY(t, &tape, "returned E_REVOKED | restore\n");
-    CHECK_OK(t, session_step(tape.session, &(struct session_event){ .kind = SESSION_SETTLED },
+    CHECK_OK(t, session_step(tape.session, &(struct session_event){ .kind = SESSION_RESTORED },
                              &tape.list));
     CHECK_INT(t, tape.list.count, ==, 2);
     enter = &tape.list.items[1];

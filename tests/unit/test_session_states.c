@@ -46,7 +46,7 @@ TEST(the_readme_has_the_table_of_the_code)
     CHECK(t, length > 0);
     for (unsigned i = 0; i < SESSION_STATE_COUNT; i++) {
         list_names(next, sizeof(next), session_type.states[i].next, state_name);
-        list_names(loop, sizeof(loop), session_loop_places[i], place_name);
+        list_names(loop, sizeof(loop), session_loop_allowed[i], place_name);
         snprintf(row, sizeof(row), "\n| %s | %s | %s |\n", state_name(i), next, loop);
         if (!strstr(text, row))
             fprintf(stderr, "worker/core/README.md lacks the row%s", row);

@@ -37,6 +37,8 @@ static const char *const launched[] = { "HVD_ALONE",
                                         "MASTER_ADDR",
                                         "WORLD_SIZE",
                                         "SLURM_NTASKS",
+                                        "LSF_PM_TASKID",
+                                        "PBS_TASKNUM",
                                         "HOROVOD_SIZE",
                                         "HOROVOD_GLOO_RENDEZVOUS_ADDR" };
 
@@ -148,7 +150,7 @@ TEST(ranges_for_a_profiler_may_be_disabled)
     }
     setenv("HVD_DISABLE_NVTX_RANGES", "maybe", 1);
     CHECK_CODE(t, settings_read_ranges(&ranges, &err), HVD_E_INVAL);
-    CHECK_TEXT(t, err.text, "HVD_DISABLE_NVTX_RANGES is \"maybe\"; it may be 0 or 1");
+    CHECK_TEXT(t, err.text, "HVD_DISABLE_NVTX_RANGES is \"maybe\"; set this variable to 0 or 1");
 out:
     clear();
 }
@@ -175,14 +177,15 @@ TEST(a_core_is_for_all_slots_or_for_one)
     CHECK_INT(t, core_of("3,8,5", NULL), ==, 3);
     CHECK_INT(t, core_of("3,8", "2"), ==, -2);
     CHECK_TEXT(t, err.text,
-               "HVD_THREAD_AFFINITY is 3,8, which has no core for slot 2; give one core for each "
-               "slot of a host, or one core for all");
+               "HVD_THREAD_AFFINITY is 3,8, which has no core for slot 2; name one core for each "
+               "slot of a host, or one core for all slots");
     CHECK_INT(t, core_of("3,", "0"), ==, -2);
     CHECK_TEXT(t, err.text,
-               "HVD_THREAD_AFFINITY is \"3,\"; it may be the numbers of cores, such as 3 or 0,8");
+               "HVD_THREAD_AFFINITY is \"3,\"; set this variable to the numbers of cores, such as "
+               "3 or 0,8");
     CHECK_INT(t, core_of("1024", "0"), ==, -2);
     CHECK_INT(t, core_of("1", "x"), ==, -2);
-    CHECK_TEXT(t, err.text, "HVD_SLOT is \"x\"; it may be the number of a slot");
+    CHECK_TEXT(t, err.text, "HVD_SLOT is \"x\"; set this variable to the number of a slot");
 out:
     clear();
 }
@@ -190,24 +193,29 @@ out:
 TEST(a_senseless_value_is_named)
 {
     CHECK_CODE(t, read_with("HVD_CPU_OPERATIONS", "mpi"), HVD_E_INVAL);
-    CHECK_TEXT(t, err.text, "HVD_CPU_OPERATIONS is \"mpi\"; it may be auto, gloo or tcp");
+    CHECK_TEXT(t, err.text,
+               "HVD_CPU_OPERATIONS is \"mpi\"; set this variable to auto, gloo or tcp");
     CHECK_CODE(t, read_with("HVD_DATA_SECURITY", "tls"), HVD_E_INVAL);
     CHECK_TEXT(t, err.text,
-               "HVD_DATA_SECURITY is \"tls\"; it may be auto, encrypted, authenticated or none");
+               "HVD_DATA_SECURITY is \"tls\"; set this variable to auto, encrypted, authenticated "
+               "or none");
     CHECK_CODE(t, read_with("HVD_FIXED_ORDER", "2"), HVD_E_INVAL);
-    CHECK_TEXT(t, err.text, "HVD_FIXED_ORDER is \"2\"; it may be 0 or 1");
+    CHECK_TEXT(t, err.text, "HVD_FIXED_ORDER is \"2\"; set this variable to 0 or 1");
     CHECK_CODE(t, read_commit_to("disk"), HVD_E_INVAL);
-    CHECK_TEXT(t, err.text, "HVD_COMMIT_TO is \"disk\"; it may be both, host or device");
+    CHECK_TEXT(t, err.text, "HVD_COMMIT_TO is \"disk\"; set this variable to both, host or device");
     CHECK_CODE(t, read_with("HVD_FUSION_THRESHOLD_MB", "-1"), HVD_E_INVAL);
-    CHECK_TEXT(t, err.text,
-               "HVD_FUSION_THRESHOLD_MB is \"-1\"; it may be a whole number from 0 to 4096 "
-               "(LIMIT_FUSION_MB)");
+    CHECK_TEXT(
+        t, err.text,
+        "HVD_FUSION_THRESHOLD_MB is \"-1\"; set this variable to a whole number from 0 to 4096 "
+        "(LIMIT_FUSION_MB)");
     CHECK_CODE(t, read_with("HVD_FUSION_THRESHOLD_MB", "4097"), HVD_E_INVAL);
     CHECK_CODE(t, read_with("HVD_FUSION_THRESHOLD_MB", "64MB"), HVD_E_INVAL);
     CHECK_CODE(t, read_with("HVD_GPU_OPERATIONS", "rccl"), HVD_E_INVAL);
-    CHECK_TEXT(t, err.text, "HVD_GPU_OPERATIONS is \"rccl\"; it may be auto, nccl or cpu");
+    CHECK_TEXT(t, err.text,
+               "HVD_GPU_OPERATIONS is \"rccl\"; set this variable to auto, nccl or cpu");
     CHECK_CODE(t, read_with("HVD_GPU_TIMEOUT", "soon"), HVD_E_INVAL);
-    CHECK_TEXT(t, err.text, "HVD_GPU_TIMEOUT is \"soon\"; it may be a time from 100ms to 1h");
+    CHECK_TEXT(t, err.text,
+               "HVD_GPU_TIMEOUT is \"soon\"; set this variable to a time from 100ms to 1h");
     CHECK_CODE(t, read_with("HVD_GPU_TIMEOUT", "99ms"), HVD_E_INVAL);
     CHECK_CODE(t, read_with("HVD_GPU_TIMEOUT", "61m"), HVD_E_INVAL);
 out:
@@ -217,12 +225,13 @@ out:
 TEST(a_process_of_another_launcher_is_refused)
 {
     CHECK_CODE(t, check_alone("OMPI_COMM_WORLD_SIZE", "2", "PMIX_RANK", NULL), HVD_E_INVAL);
-    CHECK_TEXT(t, err.text,
-               "mpirun started this process as one of 2 (OMPI_COMM_WORLD_SIZE is set), and each of "
-               "them would train alone, as a job of one worker; start the program with "
-               "\"hvd-elastic -np 2 COMMAND\" on this machine, or with \"hvd-elastic -np 2 -H "
-               "HOST:SLOTS,... COMMAND\" on several; or set HVD_ALONE=1 to train alone in each "
-               "process");
+    CHECK_TEXT(
+        t, err.text,
+        "mpirun started this process as one of 2 (OMPI_COMM_WORLD_SIZE is set), and each of "
+        "these processes would train alone, as a job of one worker; start the program with "
+        "\"hvd-elastic -np 2 COMMAND\" on this machine, or with \"hvd-elastic -np 2 -H "
+        "HOST:SLOTS,... COMMAND\" on several machines; or set HVD_ALONE=1 to train alone in each "
+        "process");
     CHECK_CODE(t, check_alone("PMI_SIZE", "3", NULL, "0"), HVD_E_INVAL);
     CHECK_CODE(t, check_alone("SLURM_STEP_NUM_TASKS", "4", "SLURM_PROCID", NULL), HVD_E_INVAL);
     CHECK(t, strstr(err.text, "srun started this process as one of 4 (SLURM_STEP_NUM_TASKS"));
@@ -233,6 +242,10 @@ TEST(a_process_of_another_launcher_is_refused)
     CHECK(t, strstr(err.text, "horovodrun started this process as one of 4 (HOROVOD_SIZE"));
     CHECK_CODE(t, check_alone("PMIX_RANK", "0", NULL, NULL), HVD_E_INVAL);
     CHECK(t, strstr(err.text, "as one of several (PMIX_RANK is set)"));
+    CHECK_CODE(t, check_alone("LSF_PM_TASKID", "2", NULL, NULL), HVD_E_INVAL);
+    CHECK(t, strstr(err.text, "blaunch started this process as one of several (LSF_PM_TASKID is "));
+    CHECK_CODE(t, check_alone("PBS_TASKNUM", "17", NULL, "0"), HVD_E_INVAL);
+    CHECK(t, strstr(err.text, "pbsdsh started this process as one of several (PBS_TASKNUM is set"));
 out:
     (void)check_alone("HVD_ALONE", "1", NULL, NULL);
 }
@@ -246,9 +259,12 @@ TEST(a_process_without_siblings_trains_alone)
     CHECK_OK(t, check_alone("SLURM_NTASKS", "4", "SLURM_PROCID", NULL)); /* in a batch script */
     CHECK_OK(t, check_alone("WORLD_SIZE", "8", NULL, NULL));             /* no sign of a launcher */
     CHECK_OK(t, check_alone("HOROVOD_SIZE", "4", NULL, NULL));           /* of an agent */
+    CHECK_OK(t, check_alone("PBS_TASKNUM", "1", NULL, NULL));            /* a job's own script */
+    CHECK_OK(t, check_alone("LSF_PM_TASKID", "1", NULL, NULL));
+    CHECK_OK(t, check_alone("LSF_PM_TASKID", "3", NULL, "1"));
     CHECK_OK(t, check_alone("PMI_SIZE", "many", NULL, NULL)); /* no number of processes */
     CHECK_CODE(t, check_alone("PMI_SIZE", "1", NULL, "yes"), HVD_E_INVAL);
-    CHECK_TEXT(t, err.text, "HVD_ALONE is \"yes\"; it may be 0 or 1");
+    CHECK_TEXT(t, err.text, "HVD_ALONE is \"yes\"; set this variable to 0 or 1");
 out:
     (void)check_alone("HVD_ALONE", "1", NULL, NULL);
 }

@@ -314,7 +314,7 @@ TEST(a_load_that_fails_is_said)
     CHECK_OK(t, commit(&own, 1));
     own.cells[3].load_says = -55;
     CHECK_CODE(t, restore(&own, 1, &err), -55);
-    CHECK_HAS(t, err.text, "\"entry 3\": the load function of this entry has failed with -55");
+    CHECK_HAS(t, err.text, "\"entry 3\": its load function has failed with -55");
 }
 
 /* ---- checksums ------------------------------------------------------------------------------- */
@@ -373,7 +373,7 @@ TEST_FLAGS(damage_is_found_and_named, TEST_NO_TORTURE)
     }
     bytes_of(&own, 1)[CHUNK + 1] ^= 1;
     CHECK_CODE(t, restore(&own, 1, &err), HVD_E_CORRUPT);
-    CHECK_HAS(t, err.text, "\"entry 0\" of commit 1");
+    CHECK_HAS(t, err.text, "\"entry 0\" of commit 0.1");
     bytes_of(&own, 1)[CHUNK + 1] ^= 1;
     memcpy(bytes_of(&own, 1) + custom, &length, sizeof(length));
     CHECK_CODE(t, restore(&own, 1, &err), HVD_E_CORRUPT);

@@ -364,7 +364,7 @@ TEST_FLAGS(damage_is_found_before_it_is_loaded, TEST_NO_TORTURE)
     bytes[at] ^= 1;
     gpu_state_fill(&state, 2);
     CHECK_CODE(t, gpu_state_restore(&state, 1, &err), HVD_E_CORRUPT);
-    CHECK_HAS(t, err.text, "entry \"entry 2\" of commit 1: the checksum of chunk");
+    CHECK_HAS(t, err.text, "entry \"entry 2\" of commit 0.1: the checksum of chunk");
     CHECK(t, gpu_state_holds(&state, 2, ENTRY_PER_RANK));
     bytes[at] ^= 1;
     CHECK_OK(t, gpu_state_restore(&state, 1, &err));

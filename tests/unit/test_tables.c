@@ -4,7 +4,9 @@
  */
 #include "base/text_show.h"
 #include "base/time.h"
+#include "driver/control/commits.h"
 #include "driver/control/json.h"
+#include "driver/control/summary.h"
 #include "driver/control/tables.h"
 #include "tests/lib/fixture.h"
 
@@ -19,26 +21,37 @@ static const struct view_worker on_a[] = {
      .rank = 0,
      .state = WORKER_MEMBER,
      .entered = true,
-     .since_us = TIME_S},
+     .since_us = TIME_S,
+     .commit = UINT64_C(3) << 32 | 9,
+     .commit_us = 99600 * TIME_MS,
+     .heard_us = 99 * TIME_S},
     { .incarnation = 2,
      .slot = 1,
      .rank = 1,
      .state = WORKER_MEMBER,
      .entered = true,
-     .since_us = TIME_S},
+     .since_us = TIME_S,
+     .commit = UINT64_C(3) << 32 | 8,
+     .commit_us = 90 * TIME_S,
+     .heard_us = 92 * TIME_S,
+     .silent = true,
+     .behind = true },
 };
 static const struct view_worker on_b[] = {
     {.incarnation = 12,
      .slot = 0,
      .rank = NOBODY,
      .state = WORKER_BOOTING,
-     .since_us = 99 * TIME_S},
+     .since_us = 99 * TIME_S,
+     .commit_us = TIME_NEVER,
+     .heard_us = TIME_NEVER},
 };
 static const struct view_host hosts[] = {
     {.name = "node-a",
      .slots = 2,
      .listed = true,
      .agent = AGENT_THERE,
+     .heard_us = 99500 * TIME_MS,
      .why = "",
      .workers = on_a,
      .worker_count = 2 },
@@ -47,10 +60,16 @@ static const struct view_host hosts[] = {
      .listed = true,
      .draining = true,
      .agent = AGENT_THERE,
+     .heard_us = 98 * TIME_S,
      .why = "slot 1: \"x\"\\\x01\xff\xc3\xa9",
      .workers = on_b,
      .worker_count = 1 },
-    { .name = "c", .slots = 1, .listed = true,                     .agent = AGENT_NONE,    .why = "it is not needed"},
+    { .name = "c",
+     .slots = 1,
+     .listed = true,
+     .agent = AGENT_NONE,
+     .heard_us = TIME_NEVER,
+     .why = "the host is not needed"},
 };
 static const struct view_held held[] = {
     {.host = "::1", .slot = 1,      .failures = 2, .left_us = 19 * TIME_S, .reason = "exit code 1"},
@@ -76,6 +95,15 @@ static const struct view_change changed[] = {
      .state_us = 999 },
 };
 static const uint64_t members[] = { 1, 2 };
+static const struct view_failures failed[] = {
+    {"node-a",     2},
+    { "b\x1b[31m", 7},
+    { "c",         2},
+    { "d",         1},
+    { "e",         1},
+    { "f",         1},
+    { "",          9},
+};
 static const struct table_facts facts = {
     .job = "j1",
     .state_dir = "/s/j1",
@@ -96,6 +124,10 @@ static struct core_view a_view(void)
         .next = 4,
         .commit = UINT64_C(2) << 32 | 7,
         .resume_min_commit = UINT64_C(2) << 32,
+        .newest = UINT64_C(3) << 32 | 9,
+        .newest_us = 99600 * TIME_MS,
+        .commits = 25,
+        .commits_us = 12 * TIME_S,
         .members = members,
         .member_count = 2,
         .resets = 2,
@@ -107,6 +139,17 @@ static struct core_view a_view(void)
         .held_count = ARRAY_SIZE(held),
         .changes = changed,
         .change_count = ARRAY_SIZE(changed),
+        .discovery = {97 * TIME_S, 99 * TIME_S, 98500 * TIME_MS, 2, "exit code 3"},
+        .notices = {3, 2, 1, 30 * TIME_S, TIME_NEVER},
+        .goodput = {
+            .sums = {
+                [GOODPUT_TRAINING] = { 90 * TIME_S, 180 * TIME_S },
+                [GOODPUT_RECOVERY] = { 1500 * TIME_MS, 3 * TIME_S },
+                [GOODPUT_NO_DRIVER] = { 8500 * TIME_MS, 17 * TIME_S },
+            },
+            .failures = failed,
+            .failure_count = ARRAY_SIZE(failed),
+        },
         .waiting_for = "connections of round 4",
     };
 }
@@ -125,6 +168,46 @@ static void end_case(struct test *t)
     buf_release(&out);
 }
 FIXTURE(begin_case, end_case)
+
+/* Few are named, and a worker that is silent is not named as behind. Without a driver none is. */
+TEST(workers_that_lag_are_named)
+{
+    struct view_worker many[6];
+    const struct view_host host = { .name = "n", .workers = many, .worker_count = 6, .why = "" };
+    struct core_view view = a_view();
+    struct table_facts orphan = facts;
+
+    for (uint32_t i = 0; i < 6; i++)
+        many[i] = (struct view_worker){ .slot = i,
+                                        .rank = i ? i : NOBODY,
+                                        .silent = i < 5,
+                                        .behind = i != 1,
+                                        .commit_us = TIME_NEVER,
+                                        .heard_us = 96 * TIME_S };
+    many[5].commit = UINT64_C(3) << 32;
+    many[5].commit_us = 10 * TIME_S;
+    view.hosts = &host;
+    view.host_count = 1;
+    view.commits_us = 0;
+    CHECK_OK(t, table_status(&view, &facts, false, &out));
+    CHECK_HAS(t, buf_text(&out),
+              "commits    newest 3.9, 400ms ago\n"
+              "silent     n:0 for 4s at commit none, n:1 (rank 1) for 4s at commit none, "
+              "n:2 (rank 2) for 4s at commit none, and 2 more\n"
+              "behind     n:5 (rank 5) for 1m30s at commit 3.0\n");
+    view.commits_us = 12 * TIME_S;
+    CHECK_INT(t, commits_rate(&view), !=, TIME_NEVER);
+    view.newest = 0; /* no worker says its commits, so none may have been made, or many */
+    CHECK_INT(t, commits_rate(&view), ==, TIME_NEVER);
+    orphan.orphan = true;
+    buf_clear(&out);
+    CHECK_OK(t, table_status(&view, &orphan, false, &out));
+    CHECK(t, !strstr(buf_text(&out), "commits ") && !strstr(buf_text(&out), "silent "));
+    buf_clear(&out);
+    CHECK_OK(t, table_status(&view, &orphan, true, &out));
+    CHECK_HAS(t, buf_text(&out),
+              "\"newest\":null,\"newest_age_s\":null,\"commits_per_s\":null,\"lagging\":[],");
+}
 
 /* No driver lives: what the job does now is not known, and the table says how to go on. */
 TEST(an_orphan_as_tables)
@@ -152,7 +235,23 @@ TEST(an_orphan_as_tables)
     CHECK_HAS(t, buf_text(&out), "no driver of this job lives on this machine; the last one wrote");
     buf_clear(&out);
     CHECK_OK(t, table_hosts(&view, &orphan, true, &out));
-    CHECK_HAS(t, buf_text(&out), "],\"orphaned\":true}\n");
+    CHECK_HAS(t, buf_text(&out), "},\"orphaned\":true}\n");
+
+    /* in etcd nothing says when the last driver has written */
+    orphan.store = "etcd://a/jobs";
+    orphan.last = "pid 7 on a";
+    orphan.state_dir = orphan.store;
+    orphan.silent_us = TIME_NEVER;
+    buf_clear(&out);
+    CHECK_OK(t, table_status(&view, &orphan, false, &out));
+    CHECK_HAS(t, buf_text(&out),
+              "was pid 7 on a\nto resume  hvd-elastic --resume j1 --store etcd://a/jobs\n");
+    buf_clear(&out);
+    CHECK_OK(t, table_status(&view, &orphan, true, &out));
+    CHECK_HAS(t, buf_text(&out), "\"silent_s\":null,\"state_dir\":\"etcd://a/jobs\"");
+    buf_clear(&out);
+    CHECK_OK(t, table_hosts(&view, &orphan, false, &out));
+    CHECK_HAS(t, buf_text(&out), "this is what the last one (pid 7 on a) had written down\n");
 }
 
 TEST(status_as_a_table)
@@ -165,13 +264,24 @@ TEST(status_as_a_table)
                "waits for  connections of round 4\n"
                "round      3, size 2, from commit 2.7; 2 resets\n"
                "next       round 4\n"
+               "commits    newest 3.9, 400ms ago; 2.08 a second\n"
+               "silent     node-a:1 (rank 1) for 8s at commit 3.8\n"
                "size       begins with 2 workers, needs at least 1, uses at most 8\n"
                "workers    1 booting, 2 member\n"
                "hosts      3 listed, 2 used, 1 drained, 2 agents\n"
+               "discovery  last answer 3s ago; asked for 1s; failed 2 times in a row, last 1s ago: "
+               "exit code 3\n"
+               "notices    2 of 3 honoured, 1 under way; least lead 30s, least margin never\n"
+               "goodput    90.0% of 3m20s of workers' time; not training: recovery 3s, without a "
+               "driver 17s\n"
                "driver     pid 77, term 2, running for 1m39s\n"
                "state      /s/j1\n");
     buf_clear(&out);
-    view = (struct core_view){ .waiting_for = "", .short_since_us = 90 * TIME_S };
+    view = (struct core_view){
+        .waiting_for = "",
+        .short_since_us = 90 * TIME_S,
+        .discovery = {TIME_NEVER, TIME_NEVER, TIME_NEVER, 0, ""},
+    };
     CHECK_OK(t, table_status(&view, &facts, false, &out));
     CHECK_HAS(t, buf_text(&out),
               "job        j1: new\ntoo few    workers for 10s; the job needs at least 1\n");
@@ -187,13 +297,66 @@ TEST(status_as_json)
     CHECK_TEXT(
         t, buf_text(&out),
         "{\"job\":\"j1\",\"state\":\"preparing\",\"waiting_for\":\"connections of round 4\","
-        "\"round\":3,\"next\":4,\"size\":2,\"commit\":\"2.7\",\"floor\":\"2.0\",\"resets\":2,"
+        "\"round\":3,\"next\":4,\"size\":2,\"commit\":\"2.7\",\"floor\":\"2.0\","
+        "\"newest\":\"3.9\",\"newest_age_s\":0.400,\"commits_per_s\":2.083,\"lagging\":["
+        "{\"worker\":\"node-a:1\",\"incarnation\":2,\"rank\":1,\"heard_s\":8.000,"
+        "\"commit\":\"3.8\",\"commit_age_s\":10.000,\"silent\":true,\"behind\":true}],"
+        "\"resets\":2,"
         "\"enough\":true,\"short_for_s\":null,\"np\":2,\"min_np\":1,\"max_np\":8,"
         "\"workers\":{\"launching\":0,\"booting\":1,\"ready\":0,\"member\":2,\"revoked\":0,"
         "\"recovered\":0,\"leaving\":0,\"finished\":0,\"doomed\":0,\"ended\":0},"
         "\"hosts\":{\"listed\":3,\"used\":2,\"draining\":1,\"agents\":2},"
+        "\"notices\":{\"ended\":3,\"honoured\":2,\"under_way\":1,\"least_lead_s\":30.000,"
+        "\"least_margin_s\":null},"
+        "\"discovery\":{\"worked_s\":3.000,\"failed_s\":1.000,\"asked_s\":1.500,\"failures\":2,"
+        "\"failure\":\"exit code 3\"},"
+        "\"goodput\":{\"part\":0.900,\"training\":{\"worker_s\":180.000,\"s\":90.000},"
+        "\"start\":{\"worker_s\":0.000,\"s\":0.000},"
+        "\"recovery\":{\"worker_s\":3.000,\"s\":1.500},"
+        "\"rebuild\":{\"worker_s\":0.000,\"s\":0.000},"
+        "\"switch\":{\"worker_s\":0.000,\"s\":0.000},"
+        "\"waiting\":{\"worker_s\":0.000,\"s\":0.000},"
+        "\"lost_steps\":{\"worker_s\":0.000,\"s\":0.000},"
+        "\"no_driver\":{\"worker_s\":17.000,\"s\":8.500},"
+        "\"ending\":{\"worker_s\":0.000,\"s\":0.000}},"
+        "\"failures\":[{\"host\":\"node-a\",\"count\":2},{\"host\":\"b\\u001b[31m\",\"count\":7},"
+        "{\"host\":\"c\",\"count\":2},{\"host\":\"d\",\"count\":1},{\"host\":\"e\",\"count\":1},"
+        "{\"host\":\"f\",\"count\":1},{\"host\":\"\",\"count\":9}],"
         "\"driver\":{\"pid\":77,\"term\":2,\"for_s\":99.500,\"silent_s\":null,\"state_dir\":\"/s/"
         "j1\"}}\n");
+}
+
+/* The hosts with most failures are named, and the rest is counted. */
+TEST(a_summary)
+{
+    struct core_view view = a_view();
+    struct table_facts all = facts;
+
+    CHECK_OK(t, summary_write(&view, &all, &out));
+    CHECK_TEXT(t, buf_text(&out),
+               "rounds: 3, the last of 2 workers from commit 2.7; drivers: 2\n"
+               "trained for 1m30s: 90.0% of the workers' time\n"
+               "lost, in workers' time: recovery 3s, without a driver 17s\n"
+               "failures of workers by host: others 9, b\x1b[31m 7, node-a 2, c 2, d 1, e 1, and 1 "
+               "more hosts\n"
+               "checkpoint: none, as there was no --checkpoint-dir\n"
+               "logs: /s/j1/events.log; output of workers: kept only with --output-filename\n");
+    buf_clear(&out);
+    all.checkpoint_dir = "/c";
+    all.output_dir = "/o";
+    view = (struct core_view){ .waiting_for = "" };
+    CHECK_OK(t, summary_write(&view, &all, &out));
+    CHECK_TEXT(t, buf_text(&out),
+               "rounds: none\n"
+               "trained for 0s: 0.0% of the workers' time\n"
+               "lost, in workers' time: none\n"
+               "failures of workers by host: none\n"
+               "checkpoint: none in /c\n"
+               "logs: /s/j1/events.log; output of workers: /o\n");
+    buf_clear(&out);
+    view.checkpoint.commit = UINT64_C(4) << 32 | 9;
+    CHECK_OK(t, summary_write(&view, &all, &out));
+    CHECK_HAS(t, buf_text(&out), "checkpoint: commit 4.9 in /c\n");
 }
 
 TEST(hosts_as_a_table)
@@ -202,15 +365,17 @@ TEST(hosts_as_a_table)
 
     CHECK_OK(t, table_hosts(&view, &facts, false, &out));
     CHECK_TEXT(t, buf_text(&out),
-               "HOST    SLOTS  USED  AGENT  WHY NOT MORE\n"
-               "node-a  2      2     there  \n"
-               "::1     2      1     there  slot 1: \"x\"\\\x01\xff\xc3\xa9\n"
-               "c       1      0     none   it is not needed\n"
+               "discovery  last answer 3s ago; asked for 1s; failed 2 times in a row, last 1s ago: "
+               "exit code 3\n"
+               "HOST    SLOTS  USED  AGENT  HEARD  WHY NOT MORE\n"
+               "node-a  2      2     there  500ms  \n"
+               "::1     2      1     there  2s     slot 1: \"x\"\\\x01\xff\xc3\xa9\n"
+               "c       1      0     none   -      the host is not needed\n"
                "\n"
-               "WORKER    NUMBER  RANK  STATE    FOR\n"
-               "node-a:0  1       0     member   1m39s\n"
-               "node-a:1  2       1     member   1m39s\n"
-               "[::1]:0   12      -     booting  1s\n");
+               "WORKER    NUMBER  RANK  STATE    FOR    HEARD  COMMIT  AGE\n"
+               "node-a:0  1       0     member   1m39s  1s     3.9     400ms\n"
+               "node-a:1  2       1     member   1m39s  8s     3.8     10s\n"
+               "[::1]:0   12      -     booting  1s     -      -       -\n");
 }
 
 TEST(hosts_as_json)
@@ -222,18 +387,23 @@ TEST(hosts_as_json)
         t, buf_text(&out),
         "{\"job\":\"j1\",\"hosts\":["
         "{\"name\":\"node-a\",\"slots\":2,\"used\":2,\"listed\":true,\"draining\":false,"
-        "\"agent\":\"there\",\"why\":\"\",\"workers\":["
+        "\"agent\":\"there\",\"heard_s\":0.500,\"why\":\"\",\"workers\":["
         "{\"slot\":0,\"incarnation\":1,\"rank\":0,\"state\":\"member\",\"trains\":true,"
-        "\"for_s\":99.000},"
+        "\"for_s\":99.000,\"heard_s\":1.000,\"commit\":\"3.9\",\"commit_age_s\":0.400,"
+        "\"silent\":false,\"behind\":false},"
         "{\"slot\":1,\"incarnation\":2,\"rank\":1,\"state\":\"member\",\"trains\":true,"
-        "\"for_s\":99.000}]},"
+        "\"for_s\":99.000,\"heard_s\":8.000,\"commit\":\"3.8\",\"commit_age_s\":10.000,"
+        "\"silent\":true,\"behind\":true}]},"
         "{\"name\":\"::1\",\"slots\":2,\"used\":1,\"listed\":true,\"draining\":true,"
-        "\"agent\":\"there\",\"why\":\"slot 1: \\\"x\\\"\\\\\\u0001\\ufffd\xc3\xa9\",\"workers\":["
+        "\"agent\":\"there\",\"heard_s\":2.000,\"why\":\"slot 1: "
+        "\\\"x\\\"\\\\\\u0001\\ufffd\xc3\xa9\",\"workers\":["
         "{\"slot\":0,\"incarnation\":12,\"rank\":null,\"state\":\"booting\",\"trains\":false,"
-        "\"for_s\":1.000}]},"
+        "\"for_s\":1.000,\"heard_s\":null,\"commit\":null,\"commit_age_s\":null,"
+        "\"silent\":false,\"behind\":false}]},"
         "{\"name\":\"c\",\"slots\":1,\"used\":0,\"listed\":true,\"draining\":false,"
-        "\"agent\":\"none\",\"why\":\"it is not needed\",\"workers\":[]}],"
-        "\"orphaned\":false}\n");
+        "\"agent\":\"none\",\"heard_s\":null,\"why\":\"the host is not needed\",\"workers\":[]}],"
+        "\"discovery\":{\"worked_s\":3.000,\"failed_s\":1.000,\"asked_s\":1.500,\"failures\":2,"
+        "\"failure\":\"exit code 3\"},\"orphaned\":false}\n");
 }
 
 TEST(the_blacklist)
@@ -289,11 +459,24 @@ TEST(changes)
 
 TEST(an_event)
 {
-    CHECK_OK(t, table_event("1970-01-01T00:00:01.500Z", "round 2", false, &out));
-    CHECK_OK(t, table_event("1970-01-01T00:00:01.500Z", "a \"b\"", true, &out));
+    CHECK_OK(t, table_event("1970-01-01T00:00:01.500Z", TRACE_INFO, "round 2", "", false, &out));
+    CHECK_OK(t, table_event("1970-01-01T00:00:01.500Z", TRACE_WARNING, "lost", "", false, &out));
+    CHECK_OK(t, table_event("1970-01-01T00:00:01.500Z", TRACE_ERROR, "a \"b\"", "", true, &out));
     CHECK_TEXT(t, buf_text(&out),
                "1970-01-01T00:00:01.500Z round 2\n"
-               "{\"time\":\"1970-01-01T00:00:01.500Z\",\"text\":\"a \\\"b\\\"\"}\n");
+               "1970-01-01T00:00:01.500Z warning: lost\n"
+               "{\"time\":\"1970-01-01T00:00:01.500Z\",\"severity\":\"error\","
+               "\"text\":\"a \\\"b\\\"\"}\n");
+}
+
+TEST(an_event_with_facts)
+{
+    CHECK_OK(t, table_event("1970-01-01T00:00:01.500Z", TRACE_WARNING, "a:1#2: exit code 3",
+                            "job=j1\tkind=worker_failed\thost=a\tslot=1", true, &out));
+    CHECK_TEXT(t, buf_text(&out),
+               "{\"time\":\"1970-01-01T00:00:01.500Z\",\"severity\":\"warning\","
+               "\"text\":\"a:1#2: exit code 3\",\"job\":\"j1\",\"kind\":\"worker_failed\","
+               "\"host\":\"a\",\"slot\":1}\n");
 }
 
 TEST(a_table_that_is_too_long_leaves_nothing)

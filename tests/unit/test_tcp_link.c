@@ -613,9 +613,9 @@ TEST_FLAGS(wrong_answer, TEST_NO_TORTURE)
         raw_answer(&team, fds[i], TCP_ANSWER_BYTES, WRONG_PROOF);
     }
     CHECK_CODE(t, settle(&team, 0), HVD_E_LOST);
-    CHECK_HAS(t, team.err[0].text, "does not prove");
+    CHECK_HAS(t, team.err[0].text, "has no proof");
     CHECK(t, team.links[0]->ops->why(team.links[0], 1, why, sizeof(why)));
-    CHECK_HAS(t, why, "does not prove");
+    CHECK_HAS(t, why, "has no proof");
 out:
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
         end(fds[i], false);

@@ -15,6 +15,17 @@ static struct span span_of(const char *text)
     return (struct span){ text, strlen(text) };
 }
 
+TEST(names_signals)
+{
+    char text[TEXT_SIGNAL_MAX];
+
+    CHECK_TEXT(t, text_signal(9, text), "signal 9 (SIGKILL)");
+    CHECK_TEXT(t, text_signal(11, text), "signal 11 (SIGSEGV)");
+    CHECK_TEXT(t, text_signal(0, text), "signal 0");
+    CHECK_TEXT(t, text_signal(50, text), "signal 50");
+    CHECK_TEXT(t, text_signal(INT32_MIN, text), "signal -2147483648");
+}
+
 TEST(trims_both_ends)
 {
     CHECK(t, span_is(span_trim(span_of(" \t\r a b\t \r")), "a b"));

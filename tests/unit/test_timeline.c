@@ -331,7 +331,7 @@ TEST(starts_and_stops_and_starts_again)
     timeline_name(own.timeline, "rank 2", 2);
     show_one(own.timeline, clock_now_us(), "in the first");
     CHECK_CODE(t, start(own.timeline, other, 1000, &err), HVD_E_STATE);
-    CHECK_HAS(t, err.text, "/t.json already; stop it first");
+    CHECK_HAS(t, err.text, "/t.json already; call hvd_timeline_stop first");
     CHECK_INT(t, files_in(&own), ==, 1);
     CHECK_OK(t, timeline_stop(own.timeline, NULL));
     CHECK(t, !timeline_is_on(own.timeline));
@@ -567,7 +567,7 @@ TEST(a_link_is_refused_and_a_new_file_is_private)
     snprintf(own.path, sizeof(own.path), "%s/link.json", own.folder);
     CHECK(t, !symlink(file, own.path));
     CHECK_CODE(t, open_as(&own, 1, 1000, &own.timeline, &err), HVD_E_DENIED);
-    CHECK_HAS(t, err.text, "link.json is a link; give the name of the file itself");
+    CHECK_HAS(t, err.text, "link.json is a symbolic link; give the name of the file itself");
     if (geteuid() == 0) {
         snprintf(own.path, sizeof(own.path), "%s/t.json", own.folder);
         CHECK(t, !chown(own.path, 12345, 12345));

@@ -35,7 +35,7 @@ static void is_turned_away(struct test *t, const char *job, const uint8_t *with,
     WIRE_UNTIL(&wire, wire.client.closed && wire.log_lines);
     CHECK_INT(t, wire.client.closed, ==, 1);
     CHECK_INT(t, wire.client.opened, ==, 0);
-    CHECK_HAS(t, wire.client.why, "refuses ours");
+    CHECK_HAS(t, wire.client.why, "refuses the key of this");
     CHECK_INT(t, wire.log_lines, ==, 1);
     CHECK_INT(t, wire_logged(&wire, said), ==, 1);
     CHECK_INT(t, wire.accepted, ==, 1);
@@ -90,7 +90,7 @@ TEST(silence_is_turned_away)
     wire.listener->greeting_us = 1000;
     fd = wire_stranger(&wire);
     WIRE_UNTIL(&wire, wire.log_lines);
-    CHECK_INT(t, wire_logged(&wire, "no handshake in time"), ==, 1);
+    CHECK_INT(t, wire_logged(&wire, "did not end the handshake in time"), ==, 1);
     CHECK_INT(t, wire.listener->door.count, ==, 0);
 out:
     if (fd >= 0)
@@ -192,7 +192,7 @@ TEST(a_key_proves_a_name)
     struct tls *dialler = NULL;
 
     CHECK(t, wire_begin(&wire));
-    CHECK_OK(t, tls_accept(wire.tls, "host-b", 7, other_key));
+    CHECK_OK(t, tls_accept_key(wire.tls, "host-b", 7, other_key));
     CHECK_OK(t, tls_create("unused", other_key, &dialler, NULL));
     CHECK_OK(t, wire_listen(&wire));
     CHECK_OK(t, wire_dial(&wire, dialler));
@@ -211,9 +211,9 @@ TEST(a_key_that_was_ended_is_turned_away)
     struct tls *dialler = NULL;
 
     CHECK(t, wire_begin(&wire));
-    CHECK_OK(t, tls_accept(wire.tls, "host-b", 7, other_key));
-    tls_refuse(wire.tls, "host-b", 6); /* another epoch of the same host */
-    tls_refuse(wire.tls, "host-b", 7);
+    CHECK_OK(t, tls_accept_key(wire.tls, "host-b", 7, other_key));
+    tls_refuse_key(wire.tls, "host-b", 6); /* another epoch of the same host */
+    tls_refuse_key(wire.tls, "host-b", 7);
     CHECK_OK(t, tls_create("unused", other_key, &dialler, NULL));
     CHECK_OK(t, wire_listen(&wire));
     CHECK_OK(t, wire_dial(&wire, dialler));
@@ -232,7 +232,7 @@ TEST_FLAGS(a_process_without_a_key_does_not_dial, TEST_NO_TORTURE)
     struct tls *dialler = NULL;
 
     CHECK(t, wire_begin(&wire));
-    CHECK_OK(t, tls_accept(wire.tls, "zeros", 1, zeros));
+    CHECK_OK(t, tls_accept_key(wire.tls, "zeros", 1, zeros));
     CHECK_OK(t, tls_create("", NULL, &dialler, NULL));
     CHECK_OK(t, wire_listen(&wire));
     CHECK_OK(t, wire_dial(&wire, dialler));

@@ -9,11 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static void collect(void *arg, const char *line, bool is_warning)
+static void collect(void *arg, const char *line, enum trace_level level, const struct facts *facts)
 {
     struct buf *lines = arg;
 
-    if (buf_printf(lines, "%s%s\n", is_warning ? "! " : "", line))
+    if (buf_printf(lines, "%s%s%s\n",
+                   level == TRACE_WARNING  ? "! "
+                   : level == TRACE_ERROR  ? "!! "
+                   : level == TRACE_DETAIL ? "- "
+                                           : "",
+                   line, facts ? facts_kind_name(facts->kind) : ""))
         buf_clear(lines);
 }
 
@@ -103,17 +108,21 @@ TEST(a_tap_sees_each_line)
     CHECK_OK(t, trace_init(&trace, "job", 1));
     trace_set_tap(&trace, collect, &lines);
     trace_add(&trace, 0, "one");
-    trace_warn(&trace, TIME_S, "two %d", 2);
+    trace_say(&trace, TIME_S, TRACE_WARNING, NULL, "two %d", 2);
+    trace_say(&trace, TIME_S, TRACE_ERROR, FACTS(.kind = KIND_JOB_OVER), "three ");
+    trace_say(&trace, TIME_S, TRACE_DETAIL, NULL, "four");
     trace_set_tap(&trace, NULL, NULL);
     trace_add(&trace, 0, "unseen");
-    CHECK_TEXT(t, buf_text(&lines), "[     0.000] one\n! [     1.000] two 2\n");
+    CHECK_TEXT(t, buf_text(&lines),
+               "[     0.000] one\n! [     1.000] two 2\n!! [     1.000] three job_over\n- [     "
+               "1.000] four\n");
     CHECK_TEXT(t, trace_line(&trace, 0), "[     0.000] unseen");
 }
 
 TEST(a_missing_trace_is_silent)
 {
     trace_add(NULL, -1, "nobody");
-    trace_warn(NULL, -1, "nobody");
+    trace_say(NULL, -1, TRACE_WARNING, NULL, "nobody");
     CHECK_OK(t, trace_init(&trace, "job", 1));
     trace_add(&trace, 0, "one");
     trace_release(&trace);

@@ -307,7 +307,7 @@ static int bad_group(hvd_state *state)
 {
     const hvd_call call = { .kind = HVD_BARRIER, .group = (hvd_group *)(void *)state };
 
-    return collective_fails(&call, "no such group");
+    return collective_fails(&call, "the group is unknown");
 }
 
 static int no_request(hvd_state *state)
@@ -540,10 +540,7 @@ const struct api_misuse api_misuse_calls[] = {
      .run = HVD_E_INVAL },
     { .name = "bad-kind",            .what = "no such collective", .step = bad_kind, .run = HVD_E_INVAL },
     { .name = "no-call",     .what = "a call that is NULL", .step = no_call, .run = HVD_E_INVAL },
-    { .name = "bad-overlap",
-     .what = "in and out overlap",
-     .step = bad_overlap,
-     .run = HVD_E_INVAL },
+    { .name = "bad-overlap",              .what = "overlap", .step = bad_overlap, .run = HVD_E_INVAL },
     { .name = "bad-scale",                .what = "whole numbers, halved", .step = bad_scale, .run = HVD_E_INVAL },
     { .name = "bad-pieces",
      .what = "pieces that cannot be",

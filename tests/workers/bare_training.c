@@ -84,6 +84,8 @@ static int carry_out(struct bare_training *training, const struct session_action
     case DO_WATCH: return 0; /* nothing to do: every check is brought to the session */
     case DO_PREPARE: training->prepared = action->round; return 0;
     case DO_ABANDON: training->prepared = 0; return 0;
+    case DO_PERSISTED:
+    case DO_STORED: return 0; /* it asks for no checkpoint, and for no small values */
     case DO_CANCEL: cancel(training, action->round); return 0;
     case DO_COMMIT: keep(training, action->commit); return 0;
     case DO_ANSWER: answer(training, action->code, now_us); return 0;
@@ -163,8 +165,8 @@ static int say_settled(struct bare_training *training, int64_t now_us, struct hv
     const struct msg_held_list held = { training->held, training->held_count };
 
     training->place = TRAINING_WAITING;
-    return step(training, &(struct session_event){ .kind = SESSION_SETTLED, .held = &held }, now_us,
-                err);
+    return step(training, &(struct session_event){ .kind = SESSION_RESTORED, .held = &held },
+                now_us, err);
 }
 
 static int say_prepared(struct bare_training *training, int64_t now_us, struct hvd_err *err)

@@ -3,7 +3,7 @@
  * a wait, a commit is a number, and a collective is done at once.
  *
  *     WAITING ──DO_ENTER──► ENTERING ──SYNCED──► STEPPING ◄──► CHECKING
- *       ▲  ▲──SETTLED── RESTORING                   │ DO_CANCEL   │ DO_ANSWER
+ *       ▲  ▲──RESTORED── RESTORING                  │ DO_CANCEL   │ DO_ANSWER
  *       └────────────────RETURNED──── RETURNING ◄───┴─────────────┘      DO_RETURN: OVER
  */
 #ifndef TESTS_WORKERS_BARE_TRAINING_H

@@ -186,6 +186,26 @@ static int end_step(hvd_state *state, struct sum_trainer *self)
                                                              : commit(state, self);
 }
 
+/* Asks for a checkpoint of the commit that was just made, and waits until it is complete. Each
+ * second time only rank 0 asks, otherwise all ranks ask. */
+static int ask_for_checkpoint(hvd_state *state, const struct sum_trainer *self)
+{
+    const uint64_t step = (uint64_t)self->step, every = self->options.ask_every;
+    hvd_request *request;
+    int rc;
+
+    if (!every || step % every || (step / every % 2 && hvd_rank()))
+        return 0;
+    rc = hvd_checkpoint(state, &request);
+    if (!rc)
+        rc = hvd_wait(request);
+    if (!rc)
+        worker_append(self->options.asked, "%" PRIu64 " %d\n", step, hvd_rank());
+    else
+        worker_append("/dev/stderr", "sum_trainer: %s\n", hvd_last_error());
+    return rc;
+}
+
 static int add_up(struct sum_trainer *self)
 {
     size_t count = (size_t)self->options.elements;
@@ -358,6 +378,8 @@ static int train(hvd_state *state, void *arg)
         rc = make_step(state, self);
         if (!rc)
             rc = end_step(state, self);
+        if (!rc)
+            rc = ask_for_checkpoint(state, self);
     }
     if (self->options.drop_news && (rc > 0 || rc == HVD_E_REVOKED))
         return 0;

@@ -30,7 +30,9 @@ struct sum_trainer_options {
     uint64_t state_mib;
     uint64_t commit_every;
     bool async, ragged, regroup;
-    char *boot_until; /* a worker is not built before this file exists */
+    uint64_t ask_every; /* steps from one hvd_checkpoint to the next; 0: none */
+    char *asked;        /* gets "step rank" for each checkpoint that is complete */
+    char *boot_until;   /* a worker is not built before this file exists */
     char *say, *made, *final;
     char *slow_until; /* the last quarter of the steps is slow until this file exists */
     char *timeline;   /* the timeline that is written from timeline_from to timeline_to */

@@ -10,6 +10,7 @@
 #include "base/panic.h"
 #include "tests/lib/fault.h"
 #include "tests/lib/heap.h"
+#include "tests/world/world_claim.h"
 #include "tests/world/world_liar.h"
 #include "tests/world/world_state.h"
 
@@ -87,6 +88,10 @@ struct world *world_create(const struct world_shape *shape)
     world->calm = !shape->faults;
     world->driver_trouble_us = -TIME_HOUR;
     world->prepare_trouble_us = -TIME_HOUR;
+    if (shape->etcd.used)
+        etcd_world_init(&world->etcd);
+    else
+        list_init(&world->etcd.requests);
     buf_init(&world->scratch, SCRATCH_MAX);
     buf_init(&world->story, STORY_MAX);
     world->told = shape->tell;
@@ -97,6 +102,8 @@ void world_free(struct world *world)
 {
     if (!world)
         return;
+    claim_release(world);
+    etcd_world_release(&world->etcd);
     queue_release(&world->queue);
     store_release(&world->store);
     for (size_t i = 0; i < world->drivers.count; i++)
@@ -166,7 +173,10 @@ static void begin(struct world *world)
     world->begun = true;
     if (core_config_finish(&world->shape.config, &err))
         PANIC("a world's config: %s", err.text);
-    driver_start(world);
+    if (world->shape.etcd.used)
+        claim_crew(world);
+    else
+        driver_start(world);
     app_watch(world);
     if (world->faults_left)
         faults_begin(world);
@@ -227,7 +237,7 @@ static void hangs(struct world *world)
     struct core_view view;
 
     core_view_init(&view);
-    if (!world->driver->core || core_view(world->driver->core, &view))
+    if (!world->driver || !world->driver->core || core_view(world->driver->core, &view))
         world_violate(world, "10", "the job hangs: it has no driver");
     else if (liar_holds_round(world, &view))
         world->check.held = true;

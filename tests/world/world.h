@@ -27,8 +27,7 @@
 
 #include "base/time.h"
 #include "driver/core/config.h"
-#include "tests/world/world_bug.h"
-#include "tests/world/world_commands.h"
+#include "tests/world/world_in_etcd.h"
 
 struct world;
 
@@ -43,28 +42,29 @@ struct world_shape {
     struct world_span link, local, disk, spawn, boot, build, ssh, step, connect, fetch, script;
     /* from a driver's death to its successor's start; TIME_NEVER: no successor starts */
     struct world_span restart;
-    uint32_t commit_every; /* in steps */
-    /* true: the program tells its session of each check, also when the session has not asked for
-     * checks */
-    bool always_check;
-    bool liar;       /* true: the agent of a random host lies */
+    uint32_t commit_every, persist_every; /* in steps; in commits, see world_persists */
+    bool always_check; /* true: the program tells its session of each check, also unasked */
+    bool liar;         /* true: the agent of a random host lies */
+    bool persist_all, persist_waits; /* see world_persists */
     bool plain;      /* true: the command does not use hvd-elastic: it runs, and exits */
     int plain_code;  /* with this code */
     bool quirks;     /* true: more random behaviour, see world_app.c and world_host.c */
     bool trace;      /* true: drivers write a trace of their decisions (slow) */
     bool shadow;     /* true: a second core gets the same events and must give the same actions */
     unsigned faults; /* number of random faults */
+    struct world_in_etcd etcd;
     enum world_bug bug;
-    bool tell;        /* true: keep the story: trace lines and commands */
-    bool oom;         /* true: an allocation that fails within a step is a random fault */
-    uint64_t torture; /* the k-th allocation within a step fails; 0: none does */
+    bool tell;          /* true: keep the story: trace lines and commands */
+    bool tells_goodput; /* true: the story ends with the sums of goodput.h */
+    bool oom;           /* true: an allocation that fails within a step is a random fault */
+    uint64_t torture;   /* the k-th allocation within a step fails; 0: none does */
 };
 
 /* Counts of events. Only uint64_t, because a summary adds the structs up as arrays. */
 struct world_stats {
     uint64_t faults[COMMAND_COUNT];
     uint64_t rounds, recoveries, launches, steps, commits, drivers, worst_actions, checkpoints;
-    uint64_t compacted, fallbacks; /* journals; rounds that went back to a checkpoint */
+    uint64_t compacted, fallbacks, persists; /* journals; rounds back at a checkpoint; requests */
 };
 
 /* Fill in a shape: for a story, for four workers; for a random world, by the seed. */

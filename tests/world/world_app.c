@@ -11,6 +11,7 @@
 #include "proto/commit.h"
 #include "tests/world/world_state.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -148,7 +149,7 @@ static void on_failed(struct world *world, struct world_event *event)
         return;
     if (worker->loop.place == LOOP_CONNECTING || worker->loop.place == LOOP_SYNCING)
         sync_fails(world, worker, HVD_E_REVOKED);
-    else if (worker->loop.place == LOOP_COLLECTIVE)
+    else if (worker->loop.place == LOOP_COLLECTIVE || worker->loop.place == LOOP_PERSISTING)
         train_returns(world, worker, HVD_E_REVOKED);
 }
 
@@ -200,6 +201,67 @@ static void check(struct world *world, struct world_worker *worker)
     worker_tell(world, worker, &told);
 }
 
+/* The step is made, and its commit: finishes, or goes on with the check after the step. */
+static void go_on(struct world *world, struct world_worker *worker)
+{
+    if (worker->loop.model.step >= world->length) {
+        check_finish(world, worker);
+        train_returns(world, worker, 0);
+    } else {
+        check(world, worker);
+    }
+}
+
+/* The worker asks for a checkpoint of its newest commit, if it is to do so now. true: it waits. */
+static bool persist(struct world *world, struct world_worker *worker)
+{
+    struct world_loop *loop = &worker->loop;
+    struct session_event told = { .kind = SESSION_PERSIST };
+
+    if (!world->shape.persist_every || loop->commit_place % world->shape.persist_every != 0 ||
+        (!world->shape.persist_all && loop->round->members[0] != worker))
+        return false;
+    told.commit = loop->persist = COMMIT_FIRST_OF(loop->round->number) | loop->commit_place;
+    if (world->shape.persist_waits) {
+        set_place(world, worker, LOOP_PERSISTING);
+        if (is_cancelled(worker))
+            later(world, worker, RETURN_US, on_failed);
+    }
+    worker_tell(world, worker, &told);
+    return world->shape.persist_waits;
+}
+
+/* The wait for a checkpoint has ended. */
+static void on_persisted(struct world *world, struct world_event *event)
+{
+    struct world_worker *worker = here(event);
+
+    if (worker)
+        go_on(world, worker);
+}
+
+/* Invariant 15: a request that is answered with code 0 has its commit in a complete checkpoint. */
+static void persisted(struct world *world, struct world_worker *worker,
+                      const struct session_action *action)
+{
+    struct world_loop *loop = &worker->loop;
+
+    if (!action->code && !store_has(world, action->commit))
+        world_violate(world, "15",
+                      "%s:%u is told that commit %" PRIu64 ".%" PRIu32
+                      " is in a checkpoint, and it is not",
+                      worker->host->name, worker->slot, COMMIT_ROUND_OF(action->commit),
+                      COMMIT_PLACE_OF(action->commit));
+    if (!loop->persist || loop->persist > action->commit)
+        return;
+    world_mark(world, "%s:%u is told of its checkpoint: %s", worker->host->name, worker->slot,
+               action->code ? action->text : "complete");
+    world->stats.persists += !action->code;
+    loop->persist = 0;
+    if (loop->place == LOOP_PERSISTING)
+        later(world, worker, RETURN_US, on_persisted);
+}
+
 /* The collective of a step is done for this worker: makes the step, and the check after it. */
 void app_stepped(struct world *world, struct world_worker *worker)
 {
@@ -224,12 +286,8 @@ void app_stepped(struct world *world, struct world_worker *worker)
     }
     if (loop->model.step % world->shape.commit_every == 0)
         keep(world, worker, COMMIT_FIRST_OF(loop->round->number) | ++loop->commit_place);
-    if (loop->model.step >= world->length) {
-        check_finish(world, worker);
-        train_returns(world, worker, 0);
-    } else {
-        check(world, worker);
-    }
+    if (loop->model.step % world->shape.commit_every != 0 || !persist(world, worker))
+        go_on(world, worker);
 }
 
 /* ---- entering a round ----------------------------------------------------------------------- */
@@ -486,7 +544,7 @@ static void on_settled(struct world *world, struct world_event *event)
     struct world_worker *worker = here(event);
     struct msg_held items[2];
     struct msg_held_list held = { items, 0 };
-    struct session_event told = { .kind = SESSION_SETTLED, .held = &held };
+    struct session_event told = { .kind = SESSION_RESTORED, .held = &held };
 
     if (!worker)
         return;
@@ -531,7 +589,11 @@ void app_do(struct world *world, struct world_worker *worker, const struct sessi
     case DO_WATCH: worker->loop.watched = action->yes; break;
     case DO_PREPARE: prepare(world, worker, action); break;
     case DO_ABANDON: break;
+    case DO_PERSISTED: persisted(world, worker, action); break;
+    case DO_STORED: break; /* a liar has asked in the name of this worker */
     case DO_CANCEL:
+        if (COMMIT_ROUND_OF(worker->loop.persist) <= action->round)
+            worker->loop.persist = 0;
         if (action->round > worker->loop.cancelled)
             worker->loop.cancelled = action->round;
         if (worker->loop.round && is_cancelled(worker))

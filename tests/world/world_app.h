@@ -33,6 +33,7 @@ enum world_place {
     LOOP_SYNCING,    /* in DO_ENTER: fetches the commit */
     LOOP_COMPUTING,  /* in train: computes alone */
     LOOP_COLLECTIVE, /* in train: waits for all members */
+    LOOP_PERSISTING, /* in train: waits for a checkpoint */
     LOOP_CHECKING,   /* in train: waits for DO_ANSWER */
     LOOP_RETURNED,   /* train has returned */
     LOOP_RESTORING,
@@ -61,6 +62,7 @@ struct world_loop {
     struct world_model model;
     struct world_round *round; /* NULL: no round yet */
     uint64_t commit_place;     /* place of the last commit of this round */
+    uint64_t persist;          /* the commit that is wanted in a checkpoint; 0: none */
     uint64_t checks;
     uint64_t cancelled; /* this round and all rounds before it are cancelled */
     uint64_t steps;     /* steps of this round */

@@ -16,7 +16,7 @@
  *    12  what a core shows of itself is true
  *    13  each member that can be reached is told of a round, and of its end
  *    14  a lie of an agent is not believed, and harms no other host
- *    15  what a complete checkpoint is, and when the job goes back to one (world_store.c)
+ *    15  complete checkpoints, and going back to one: world_store.c. 16  etcd: world_claim.h
  */
 #ifndef TESTS_WORLD_WORLD_CHECK_H
 #define TESTS_WORLD_WORLD_CHECK_H

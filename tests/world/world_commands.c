@@ -5,6 +5,7 @@
 #include "tests/world/world_commands.h"
 
 #include "base/panic.h"
+#include "tests/world/world_claim.h"
 #include "tests/world/world_liar.h"
 #include "tests/world/world_saves.h"
 #include "tests/world/world_state.h"
@@ -69,6 +70,9 @@ static enum target target_of(enum world_command_kind kind)
     case COMMAND_START_DRIVER:
     case COMMAND_SLOW_DISK:
     case COMMAND_FAIL_DISK:
+    case COMMAND_KILL_STANDBY:
+    case COMMAND_LOSE_LEADER:
+    case COMMAND_CUT_STORE:
     case COMMAND_KILL_ALL:
     case COMMAND_FAIL_STORE:
     case COMMAND_DAMAGE: return TO_DRIVER;
@@ -125,6 +129,7 @@ COMMAND_BARE(kill_driver, KILL_DRIVER)
 COMMAND_BARE(freeze_driver, FREEZE_DRIVER)
 COMMAND_BARE(thaw_driver, THAW_DRIVER)
 COMMAND_BARE(start_driver, START_DRIVER)
+COMMAND_BARE(kill_standby, KILL_STANDBY)
 COMMAND_BARE(discovery_fails, DISCOVERY_FAILS)
 COMMAND_BARE(discovery_hangs, DISCOVERY_HANGS)
 COMMAND_BARE(ask_status, STATUS)
@@ -182,6 +187,16 @@ struct world_command slow_disk(int64_t us)
 struct world_command fail_disk(int64_t us)
 {
     return make(COMMAND_FAIL_DISK, "", COMMAND_WHOLE_HOST, 0, us);
+}
+
+struct world_command lose_leader(int64_t us)
+{
+    return make(COMMAND_LOSE_LEADER, "", COMMAND_WHOLE_HOST, 0, us);
+}
+
+struct world_command cut_store(int64_t us)
+{
+    return make(COMMAND_CUT_STORE, "", COMMAND_WHOLE_HOST, 0, us);
 }
 
 struct world_command kill_everything(void)
@@ -390,7 +405,7 @@ static void operate(struct world *world, enum event_kind kind, const struct worl
                            .text = "an operator",
                            .ask = ++world->ask };
 
-    if (world->driver->process.alive && !world->driver->process.frozen)
+    if (world->driver && world->driver->process.alive && !world->driver->process.frozen)
         driver_step(world, world->driver, &event);
 }
 
@@ -400,7 +415,7 @@ static void show_status(struct world *world)
     struct core_view view;
 
     core_view_init(&view);
-    if (!world->driver->core || core_view(world->driver->core, &view)) {
+    if (!world->driver || !world->driver->core || core_view(world->driver->core, &view)) {
         world_mark(world, "there is no driver");
         return;
     }
@@ -428,7 +443,7 @@ static void kill_all(struct world *world, bool with_driver)
             agent_die(world, host->agent, true);
         each_link(world, host, link_break);
     }
-    if (with_driver)
+    if (with_driver && world->driver)
         driver_die(world, world->driver, "killed");
 }
 
@@ -438,6 +453,8 @@ static void do_to_driver(struct world *world, const struct world_command *comman
     struct world_driver *driver = world->driver;
 
     world->driver_trouble_us = world->now_us;
+    if (!driver) /* it is still claiming the job */
+        return;
     switch (command->kind) {
     case COMMAND_KILL_DRIVER:
         if (command->value)
@@ -445,10 +462,16 @@ static void do_to_driver(struct world *world, const struct world_command *comman
         else
             driver_die(world, driver, "killed");
         break;
-    case COMMAND_FREEZE_DRIVER: process_freeze(&driver->process); break;
+    case COMMAND_FREEZE_DRIVER:
+        process_freeze(&driver->process);
+        if (driver->claim)
+            process_freeze(&driver->claim->client->process);
+        break;
     case COMMAND_THAW_DRIVER:
         for (size_t i = 0; i < world->drivers.count; i++)
             process_thaw(world, &world->drivers.items[i]->process);
+        for (size_t i = 0; i < world->claims.count; i++)
+            process_thaw(world, &world->claims.items[i]->client->process);
         break;
     case COMMAND_START_DRIVER:
         if (!world->over)
@@ -460,6 +483,14 @@ static void do_to_driver(struct world *world, const struct world_command *comman
         break;
     case COMMAND_FAIL_DISK:
         world->disk.fails_until_us = time_add(world->now_us, command->us);
+        break;
+    case COMMAND_KILL_STANDBY: claim_kill_standby(world); break;
+    case COMMAND_LOSE_LEADER: etcd_world_lose_leader(world, command->us); break;
+    case COMMAND_CUT_STORE:
+        if (driver->claim) {
+            driver->claim->client->cut_us = world->now_us + command->us;
+            driver->claim->client->alone = (size_t)rng_below(&world->rng, ETCD_WORLD_SERVERS);
+        }
         break;
     case COMMAND_KILL_ALL: kill_all(world, command->value); break;
     case COMMAND_FAIL_STORE:

@@ -34,6 +34,9 @@ struct world;
     D(START_DRIVER, "start driver")              \
     D(SLOW_DISK, "slow disk")                    \
     D(FAIL_DISK, "disk fails")                   \
+    D(KILL_STANDBY, "kill standby")              \
+    D(LOSE_LEADER, "etcd loses its leader")      \
+    D(CUT_STORE, "driver is cut off from etcd")  \
     D(KILL_ALL, "kill all agents")               \
     D(FAIL_STORE, "checkpoint disk fails")       \
     D(DAMAGE, "checkpoint is damaged")           \
@@ -85,22 +88,17 @@ struct world_command unusable_worker(const char *host,
 struct world_command list_host(const char *host, uint32_t slot);
 struct world_command undrain(const char *host, uint32_t slot);
 struct world_command clear_slot(const char *host, uint32_t slot);
-struct world_command kill_agent(const char *host);
-struct world_command freeze_agent(const char *host);
-struct world_command thaw_agent(const char *host);
+struct world_command kill_agent(const char *host), freeze_agent(const char *host);
+struct world_command thaw_agent(const char *host), unlist_host(const char *host);
 struct world_command power_off(const char *host), power_on(const char *host);
 struct world_command cut_off(const char *host), heal(const char *host);
 struct world_command lead_astray(const char *host); /* the agent dials no driver until heal */
-struct world_command break_link(const char *host);
-struct world_command repeat_frames(const char *host);
-struct world_command unlist_host(const char *host);
-struct world_command spawn_fails(const char *host);
-struct world_command stop_job(const char *host);
+struct world_command break_link(const char *host), repeat_frames(const char *host);
+struct world_command spawn_fails(const char *host), stop_job(const char *host);
 struct world_command kill_driver(void), start_driver(void);
 struct world_command freeze_driver(void), thaw_driver(void);
 struct world_command discovery_fails(void), discovery_hangs(void);
-struct world_command ask_status(void);
-struct world_command crowd_port(void), rekey(void);
+struct world_command ask_status(void), crowd_port(void), rekey(void);
 struct world_command exit_worker(const char *host, uint32_t slot, int code);
 struct world_command stall_worker(const char *host, uint32_t slot, int64_t us);
 /* while the worker enters a round */

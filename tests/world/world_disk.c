@@ -7,6 +7,8 @@
 
 #include "base/mem.h"
 #include "base/panic.h"
+#include "driver/journal/scribe.h"
+#include "tests/world/world_claim.h"
 #include "tests/world/world_state.h"
 
 #include <string.h>
@@ -72,6 +74,48 @@ struct journal_record *journal_copy(const struct journal_record *record)
     return copy;
 }
 
+static uint64_t digest_text(uint64_t digest, const char *text)
+{
+    for (; *text; text++)
+        digest = (digest ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return digest;
+}
+
+static uint64_t digest_numbers(uint64_t digest, const uint64_t *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        digest = (digest ^ numbers[i]) * UINT64_C(0x100000001b3);
+        digest ^= digest >> 29; /* a product carries bits upwards only */
+    }
+    return digest;
+}
+
+uint64_t journal_digest(const struct journal_record *record)
+{
+    const uint64_t numbers[] = { record->kind,
+                                 record->term,
+                                 record->incarnation,
+                                 record->round,
+                                 record->previous,
+                                 record->commit,
+                                 record->check,
+                                 record->manifest,
+                                 record->cause,
+                                 record->slot,
+                                 (uint64_t)record->value,
+                                 (uint64_t)record->code,
+                                 (uint64_t)record->wall_us,
+                                 record->addresses.count };
+    uint64_t digest = digest_numbers(UINT64_C(0xcbf29ce484222325), numbers, ARRAY_SIZE(numbers));
+
+    digest = digest_text(digest, record->host);
+    digest = digest_numbers(digest, record->members.items, record->members.count);
+    digest = digest_numbers(digest, record->holders.items, record->holders.count);
+    for (size_t i = 0; i < record->addresses.count; i++)
+        digest = digest_text(digest, record->addresses.items[i]);
+    return digest;
+}
+
 static void queued_release(struct world_queued *queued)
 {
     mem_free(queued->host);
@@ -110,6 +154,43 @@ static void store_change(struct world_disk *disk, const struct blacklist_change 
         disk->blacklist.items[place] = disk->blacklist.items[--disk->blacklist.count];
 }
 
+void disk_sure(struct world_disk *disk, const struct blacklist_change *change)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < disk->unsure.count; i++)
+        if (change && disk->unsure.items[i] != change)
+            disk->unsure.items[kept++] = disk->unsure.items[i];
+        else
+            mem_free(disk->unsure.items[i]);
+    disk->unsure.count = kept;
+}
+
+static bool must_be_written(enum action_kind kind)
+{
+    return kind == ACTION_RECORD || kind == ACTION_BLACKLIST;
+}
+
+/* A record or a change of the queue is durable. */
+static void make_one_durable(struct world *world, struct world_driver *driver,
+                             struct world_queued *queued)
+{
+    if (queued->kind == ACTION_RECORD && driver->claim) {
+        claim_durable(world, driver, &queued->record);
+    } else if (queued->kind == ACTION_RECORD) {
+        check_durable(world, queued->record);
+        *WORLD_PUSH(&world->disk.records) = queued->record;
+        queued->record = NULL;
+    } else if (!driver->claim || world->disk.owner == driver->number) {
+        store_change(&world->disk, queued->change);
+        check_charged(world, queued->change);
+        disk_sure(&world->disk, queued->unsure);
+    }
+    queued->written = true;
+    driver->queue.unwritten--;
+    driver->begun = true;
+}
+
 /* The write under way has succeeded: its records become durable. */
 static void make_durable(struct world *world, struct world_driver *driver)
 {
@@ -118,31 +199,13 @@ static void make_durable(struct world *world, struct world_driver *driver)
     for (size_t i = queue->first; i < queue->writing; i++) {
         struct world_queued *queued = &queue->items.items[i];
 
-        if (queued->written)
-            continue;
-        if (queued->kind == ACTION_RECORD) {
-            check_durable(world, queued->record);
-            *WORLD_PUSH(&world->disk.records) = queued->record;
-            queued->record = NULL;
-        } else if (queued->kind == ACTION_BLACKLIST) {
-            store_change(&world->disk, queued->change);
-            check_charged(world, queued->change);
-        } else {
-            continue;
-        }
-        queued->written = true;
-        queue->unwritten--;
-        driver->begun = true;
+        if (!queued->written && must_be_written(queued->kind))
+            make_one_durable(world, driver, queued);
     }
     queue->writing = 0;
 }
 
 /* ---- the queue ------------------------------------------------------------------------------ */
-
-static bool must_be_written(enum action_kind kind)
-{
-    return kind == ACTION_RECORD || kind == ACTION_BLACKLIST;
-}
 
 static void on_written(struct world *world, struct world_event *event);
 
@@ -152,7 +215,7 @@ static void write_more(struct world *world, struct world_driver *driver)
     struct world_executor *queue = &driver->queue;
     int64_t after_us;
 
-    if (!queue->unwritten || queue->writing)
+    if (driver->claim || !queue->unwritten || queue->writing)
         return;
     after_us = world_between(world, world->shape.disk);
     if (world->now_us < world->disk.slow_until_us)
@@ -161,13 +224,19 @@ static void write_more(struct world *world, struct world_driver *driver)
     world_after(world, after_us, on_written, driver, NULL, 0);
 }
 
+static bool disk_may_act(const struct world *world, const struct world_driver *driver)
+{
+    return !driver->claim || claim_may_act(world, driver);
+}
+
 /* Performs the actions at the head of the queue, up to the first action that waits for a record to
  * become durable. */
 static void perform_what_can_be(struct world *world, struct world_driver *driver)
 {
     struct world_executor *queue = &driver->queue;
 
-    while (driver->process.alive && queue->first < queue->items.count) {
+    while (driver->process.alive && queue->first < queue->items.count &&
+           disk_may_act(world, driver)) {
         struct world_queued *queued = &queue->items.items[queue->first];
 
         if (must_be_written(queued->kind)) {
@@ -233,9 +302,10 @@ static void append(struct world *world, struct world_driver *driver, const struc
     struct world_queued *before = driver->queue.items.count > 1 ? queued - 1 : NULL;
 
     *queued = (struct world_queued){ .kind = action->kind,
+                                     .since_us = world->now_us,
                                      .code = action->code,
                                      .ask = action->ask,
-                                     .epoch = action->epoch,
+                                     .epoch = action->number,
                                      .checkpoint = action->checkpoint,
                                      .host = text_of(action->host),
                                      .text = text_of(action->text) };
@@ -260,18 +330,30 @@ static void append(struct world *world, struct world_driver *driver, const struc
         queued->link->deaf = true;
         driver->peers.items[action->peer] = NULL;
     }
-    if (must_be_written(action->kind))
-        driver->queue.unwritten++;
+    if (!must_be_written(action->kind))
+        return;
+    driver->queue.unwritten++;
+    if (!driver->claim)
+        return;
+    queued->number = claim_write(driver, queued);
+    if (queued->change) {
+        queued->unsure = copy_of(queued->change, sizeof(*queued->change));
+        *WORLD_PUSH(&world->disk.unsure) = queued->unsure;
+    }
 }
 
 void disk_execute(struct world *world, struct world_driver *driver, const struct action_list *list)
 {
     struct world_executor *queue = &driver->queue;
     size_t begin = queue->items.count;
-    bool hasty = world->shape.bug == BUG_VISIBLE_BEFORE_DURABLE && world_coin(world, 20);
+    bool hasty =
+        (world->shape.bug == BUG_VISIBLE_BEFORE_DURABLE || world->shape.bug == BUG_ETCD_VISIBLE) &&
+        world_coin(world, 20);
 
+    if (driver->claim)
+        claim_step(driver, true);
     for (size_t i = 0; i < list->count; i++) {
-        if (list->items[i].overtakes && driver->begun) {
+        if (list->items[i].overtakes && driver->begun && disk_may_act(world, driver)) {
             const struct action *action = &list->items[i];
             struct world_queued now = { .kind = action->kind };
 
@@ -288,6 +370,8 @@ void disk_execute(struct world *world, struct world_driver *driver, const struct
         if (hasty && list->items[i].kind == ACTION_SEND)
             driver_perform(world, driver, &queue->items.items[queue->items.count - 1]);
     }
+    if (driver->claim)
+        claim_step(driver, false);
     for (size_t i = begin; i < queue->items.count; i++) {
         if (queue->items.items[i].frame)
             queue->items.items[i].frame->copied_from = NULL;
@@ -295,11 +379,47 @@ void disk_execute(struct world *world, struct world_driver *driver, const struct
     perform_what_can_be(world, driver);
 }
 
+int64_t disk_held_us(const struct world *world, const struct world_driver *driver)
+{
+    const struct world_executor *queue = &driver->queue;
+
+    for (size_t i = queue->first; i < queue->items.count; i++)
+        if (!must_be_written(queue->items.items[i].kind))
+            return world->now_us - queue->items.items[i].since_us;
+    return 0;
+}
+
+/* The scribe's news: records that are durable, a lease that was renewed, or the failure that has
+ * ended it. */
+void disk_look(struct world *world, struct world_driver *driver)
+{
+    struct world_executor *queue = &driver->queue;
+    struct world_claim *claim = driver->claim;
+    struct hvd_err err = { .code = 0 };
+    uint64_t durable = 0;
+    int rc = scribe_look(claim->client->scribe, &durable, &err);
+
+    if (rc) {
+        driver_die(world, driver, rc == HVD_E_LOST ? "the journal has another owner" : err.text);
+        return;
+    }
+    for (size_t i = queue->first; i < queue->items.count; i++) {
+        struct world_queued *queued = &queue->items.items[i];
+
+        if (must_be_written(queued->kind) && !queued->written && queued->number <= durable)
+            make_one_durable(world, driver, queued);
+    }
+    if (claim->end_record && durable >= claim->end_record)
+        driver_over(world, driver, claim->end_text, claim->end_code);
+    else
+        perform_what_can_be(world, driver);
+}
+
 void disk_abandon(struct world *world, struct world_driver *driver)
 {
     struct world_executor *queue = &driver->queue;
 
-    if (queue->writing && world->disk.owner == driver->number &&
+    if (!driver->claim && queue->writing && world->disk.owner == driver->number &&
         world->now_us >= world->disk.fails_until_us && world_coin(world, 2))
         make_durable(world, driver);
     for (size_t i = 0; i < queue->items.count; i++)
@@ -317,4 +437,6 @@ void disk_release(struct world_disk *disk)
     VEC_RELEASE(&disk->records);
     VEC_RELEASE(&disk->base);
     VEC_RELEASE(&disk->blacklist);
+    disk_sure(disk, NULL);
+    VEC_RELEASE(&disk->unsure);
 }

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "driver/core/action.h"
+#include "tests/world/world_etcd.h"
 #include "tests/world/world_queue.h"
 
 struct world_driver;
@@ -19,6 +20,8 @@ struct world_disk {
     struct VEC(struct journal_record *) base;
     size_t based;
     struct VEC(struct blacklist_record) blacklist;
+    /* changes in a store in etcd of which no driver knows yet whether they are durable */
+    struct VEC(struct blacklist_change *) unsure;
     /* number of the driver that owns the disk; an older driver fails at its next write */
     uint32_t owner;
     int64_t slow_until_us;
@@ -29,7 +32,9 @@ struct world_disk {
 /* An action in the queue, with copies of all that it points to. */
 struct world_queued {
     enum action_kind kind;
-    bool written; /* true: a RECORD or BLACKLIST that is durable */
+    uint64_t number;  /* of the write for the scribe, in a world whose store is etcd */
+    bool written;     /* true: a RECORD or BLACKLIST that is durable */
+    int64_t since_us; /* when the core returned the action */
     /* the link at the time of the action: later its number may belong to another link */
     struct world_link *link;
     int code;
@@ -40,6 +45,7 @@ struct world_queued {
     struct world_frame *frame;
     struct journal_record *record;
     struct blacklist_change *change;
+    struct blacklist_change *unsure;          /* its copy in world_disk.unsure; NULL: none */
     const struct checkpoint_done *checkpoint; /* the core has its memory until it is written */
 };
 
@@ -53,9 +59,18 @@ struct world_executor {
 
 /* Copies the actions of one step to the end of the queue, and performs those that need not wait. */
 void disk_execute(struct world *world, struct world_driver *driver, const struct action_list *list);
+/* Returns for how long the oldest action that is no record has waited for the records before it; 0:
+ * none waits. */
+int64_t disk_held_us(const struct world *world, const struct world_driver *driver);
 /* The driver is dead: the write under way became durable, or did not, by chance. */
 void disk_abandon(struct world *world, struct world_driver *driver);
+/* The scribe of a driver whose store is etcd has news. */
+void disk_look(struct world *world, struct world_driver *driver);
+/* The fate of this change is known; NULL: that of all. */
+void disk_sure(struct world_disk *disk, const struct blacklist_change *change);
 void disk_release(struct world_disk *disk);
 struct journal_record *journal_copy(const struct journal_record *record) MUST_CHECK;
+/* Returns a hash of all that a record says, but for the term in a text. */
+uint64_t journal_digest(const struct journal_record *record);
 
 #endif

@@ -8,7 +8,10 @@
 #include "base/mem.h"
 #include "base/panic.h"
 #include "driver/core/compact.h"
+#include "driver/journal/scribe.h"
+#include "proto/catalog.h"
 #include "tests/lib/fault.h"
+#include "tests/world/world_claim.h"
 #include "tests/world/world_state.h"
 
 #include <inttypes.h>
@@ -21,6 +24,7 @@
 #define NOT_YET_US      (100 * TIME_MS)
 #define SCRIPT_LIMIT    (10 * TIME_S)
 
+#define COMPACT_SOON    300 /* records after which a driver compacts its journal in etcd, at most */
 #define COMPACTED_MAX   4096
 #define COMPACTED_BYTES ((size_t)4 << 20)
 
@@ -117,6 +121,7 @@ void driver_step(struct world *world, struct world_driver *driver, struct event 
     driver->stepping = true;
     event->now_us = world->now_us;
     event->wall_us = world_wall(world);
+    event->held_us = disk_held_us(world, driver);
     check_event(world, driver, event);
     fault_hold(FAULT_ALLOC, false);
     rc = core_step(driver->core, event, &driver->actions);
@@ -193,14 +198,35 @@ static void discover(struct world *world, struct world_driver *driver)
     world_after(world, after_us, on_discovered, driver, NULL, outcome);
 }
 
-/* The driver exits with this code and text. The newest driver thereby ends the job. */
-static void over(struct world *world, struct world_driver *driver, const char *text, int code)
+/* Says for what the time of workers was used, in milliseconds of time and of all workers. */
+static void tell_goodput(struct world *world, const struct world_driver *driver)
+{
+    struct core_view view;
+
+    core_view_init(&view);
+    if (core_view(driver->core, &view))
+        PANIC("memory is out");
+    for (enum goodput_use use = GOODPUT_TRAINING; use < GOODPUT_COUNT; use++)
+        if (view.goodput.sums[use].time_us)
+            world_mark(world, "%s: %" PRId64 "ms, of all workers %" PRId64 "ms",
+                       goodput_use_name(use), view.goodput.sums[use].time_us / TIME_MS,
+                       view.goodput.sums[use].worker_us / TIME_MS);
+    for (size_t i = 0; i < view.goodput.failure_count; i++)
+        world_mark(world, "workers of %s have failed %" PRIu64 " times",
+                   view.goodput.failures[i].host, view.goodput.failures[i].count);
+    core_view_release(&view);
+}
+
+/* The newest driver thereby ends the job. */
+void driver_over(struct world *world, struct world_driver *driver, const char *text, int code)
 {
     if (driver_newest(driver)) {
         world->over = true;
         world->over_us = world->now_us;
         world->exit_code = code;
         snprintf(world->exit_text, sizeof(world->exit_text), "%s", text ? text : "");
+        if (world->shape.tells_goodput)
+            tell_goodput(world, driver);
         world_mark(world, "the driver exits with %d: %s", code, world->exit_text);
         check_exit(world, driver);
     } else {
@@ -267,6 +293,7 @@ void driver_perform(struct world *world, struct world_driver *driver,
 {
     switch (action->kind) {
     case ACTION_SEND:
+        check_speaks(world, driver, msg_kind(action->frame->msg.type)->name);
         if (action->link && check_send(world, driver, action->link, action->frame))
             link_send(world, action->link, END_AGENT, frame_keep(action->frame));
         break;
@@ -276,10 +303,13 @@ void driver_perform(struct world *world, struct world_driver *driver,
         break;
     case ACTION_START_AGENT: host_start_agent(world, driver, action->host); break;
     case ACTION_KEY: set_key(world, driver, action->host, action->epoch, action->code); break;
+    case ACTION_TOKEN: break; /* no host of the world joins by itself */
     case ACTION_REKEYING: world_mark(world, "%s", action->text); break;
     case ACTION_DISCOVER: discover(world, driver); break;
     case ACTION_CHECK_OWNER:
-        if (world->disk.owner != driver->number)
+        if (driver->claim)
+            scribe_check(driver->claim->client->scribe);
+        else if (world->disk.owner != driver->number)
             driver_die(world, driver, "the journal has another owner");
         break;
     case ACTION_CHECKPOINT: store_complete(world, driver, action->checkpoint); break;
@@ -287,7 +317,12 @@ void driver_perform(struct world *world, struct world_driver *driver,
     case ACTION_REPLY:
         world_mark(world, "reply %d: %s", action->code, action->text ? action->text : "");
         break;
-    case ACTION_EXIT: over(world, driver, action->text, action->code); break;
+    case ACTION_EXIT:
+        if (driver->claim && action->code != CORE_REPLACED)
+            claim_end(world, driver, action->code, action->text);
+        else
+            driver_over(world, driver, action->text, action->code);
+        break;
     default: PANIC("an action of kind %d", action->kind);
     }
 }
@@ -319,13 +354,17 @@ void driver_die(struct world *world, struct world_driver *driver, const char *wh
     driver->core = NULL;
     driver->shadow = NULL;
     world->driver_trouble_us = world->now_us;
-    if (driver_newest(driver) && !world->over && world->shape.restart.high_us != TIME_NEVER)
+    if (driver->claim)
+        claim_driver_gone(world, driver, !why);
+    else if (driver_newest(driver) && !world->over && world->shape.restart.high_us != TIME_NEVER)
         world_after(world, world_between(world, world->shape.restart), on_start, world, NULL, 0);
 }
 
-static void trace_line_out(void *arg, const char *line, bool is_warning)
+static void trace_line_out(void *arg, const char *line, enum trace_level level,
+                           const struct facts *facts)
 {
-    (void)is_warning;
+    ASSERT(facts && facts->kind); /* programs read the kind of each line */
+    (void)level;
     world_told(arg, line);
 }
 
@@ -362,48 +401,12 @@ struct compacted {
     struct journal_record *records[COMPACTED_MAX];
 };
 
-static uint64_t digest_text(uint64_t digest, const char *text)
-{
-    for (; *text; text++)
-        digest = (digest ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return digest;
-}
-
-static uint64_t digest_numbers(uint64_t digest, const uint64_t *numbers, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        digest = (digest ^ numbers[i]) * UINT64_C(0x100000001b3);
-        digest ^= digest >> 29; /* a product carries bits upwards only */
-    }
-    return digest;
-}
-
 static int keep_compacted(void *arg, const struct journal_record *record)
 {
-    const uint64_t numbers[] = { record->kind,
-                                 record->term,
-                                 record->incarnation,
-                                 record->round,
-                                 record->previous,
-                                 record->commit,
-                                 record->check,
-                                 record->manifest,
-                                 record->cause,
-                                 record->slot,
-                                 (uint64_t)record->value,
-                                 (uint64_t)record->code,
-                                 (uint64_t)record->wall_us,
-                                 record->addresses.count };
     struct compacted *own = arg;
     char line[JOURNAL_LINE_MAX];
-    uint64_t digest = digest_numbers(UINT64_C(0xcbf29ce484222325), numbers, ARRAY_SIZE(numbers));
 
-    digest = digest_text(digest, record->host);
-    digest = digest_numbers(digest, record->members.items, record->members.count);
-    digest = digest_numbers(digest, record->holders.items, record->holders.count);
-    for (size_t i = 0; i < record->addresses.count; i++)
-        digest = digest_text(digest, record->addresses.items[i]);
-    own->digest += digest;
+    own->digest += journal_digest(record);
     if (own->count == COMPACTED_MAX ||
         buf_printf(&own->lines, "  %s\n", journal_describe(record, line)))
         PANIC("a compacted journal is too long");
@@ -422,13 +425,11 @@ static int compact(struct world *world, const struct core_config *config, bool w
     return rc;
 }
 
-/* Compacts the journal before a driver reads it, also one that was compacted before. A core that
- * has read the shorter journal is compared with one that has read all records: both give the same
- * shorter journal. */
-static void compact_journal(struct world *world, const struct core_config *config)
+/* Compacts what a core has read in all records, and in the journal as it is: both give the same
+ * journal. Returns HVD_DONE if it cannot be compacted now. */
+static int compact_both(struct world *world, const struct core_config *config,
+                        struct compacted own[2])
 {
-    struct compacted *own = world_alloc(2 * sizeof(*own));
-    struct world_disk *disk = &world->disk;
     int rc[2];
 
     for (int i = 0; i < 2; i++) {
@@ -438,7 +439,29 @@ static void compact_journal(struct world *world, const struct core_config *confi
     if (rc[0] != rc[1] || own[0].digest != own[1].digest)
         world_violate(world, "compact", "all records say\n%sand a compacted journal says\n%s",
                       buf_text(&own[0].lines), buf_text(&own[1].lines));
-    if (!rc[1]) {
+    return rc[1];
+}
+
+static void compacted_free(struct compacted own[2])
+{
+    for (int i = 0; i < 2; i++) {
+        while (own[i].count)
+            mem_free(own[i].records[--own[i].count]);
+        buf_release(&own[i].lines);
+    }
+    mem_free(own);
+}
+
+/* Compacts the journal before a driver reads it, also one that was compacted before. A core that
+ * has read the shorter journal is compared with one that has read all records: both give the same
+ * shorter journal. */
+static void compact_journal(struct world *world, const struct core_config *config)
+{
+    struct compacted *own = world_alloc(2 * sizeof(*own));
+    struct world_disk *disk = &world->disk;
+    int rc = compact_both(world, config, own);
+
+    if (!rc) {
         while (disk->base.count)
             mem_free(disk->base.items[--disk->base.count]);
         for (size_t i = 0; i < own[1].count; i++)
@@ -447,12 +470,15 @@ static void compact_journal(struct world *world, const struct core_config *confi
         disk->based = disk->records.count;
         world->stats.compacted++;
     }
-    for (int i = 0; i < 2; i++) {
-        while (own[i].count)
-            mem_free(own[i].records[--own[i].count]);
-        buf_release(&own[i].lines);
-    }
-    mem_free(own);
+    compacted_free(own);
+}
+
+static void check_compacted(struct world *world, const struct core_config *config)
+{
+    struct compacted *own = world_alloc(2 * sizeof(*own));
+
+    (void)compact_both(world, config, own);
+    compacted_free(own);
 }
 
 static struct world_driver *driver_create(struct world *world)
@@ -489,35 +515,81 @@ static void on_look(struct world *world, struct world_event *event)
         world_after(world, LOOK_US, on_look, driver, NULL, 0);
 }
 
-void driver_start(struct world *world)
+static void driver_configure(struct world *world, struct world_driver *driver,
+                             struct core_config *config)
+{
+    *config = world->shape.config;
+    config->seed = world->shape.seed + driver->number;
+    store_find(world, driver, config);
+    if (world->shape.bug == BUG_LAUNCH_ON_BARRED) {
+        config->blacklist.lower_us = 0;
+        config->blacklist.upper_us = 0;
+    }
+}
+
+/* Makes the core of a driver from the journal, and gives it its first event. */
+static void driver_run(struct world *world, struct world_driver *driver,
+                       const struct core_config *own_config)
 {
     struct event start = { .kind = EVENT_START };
-    struct core_config config = world->shape.config;
-    struct world_driver *driver = driver_create(world);
+    struct core_config config = *own_config;
 
-    config.seed = world->shape.seed + driver->number;
-    store_find(world, driver, &config);
-    if (world->shape.bug == BUG_LAUNCH_ON_BARRED) {
-        config.blacklist.lower_us = 0;
-        config.blacklist.upper_us = 0;
-    }
-    world->driver = driver;
-    world->disk.owner = driver->number;
     world->stats.drivers++;
     world->driver_trouble_us = world->now_us;
     world_mark(world, "driver %u starts", driver->number);
-    if (!world->told && driver->number % 2 == 0)
+    if (!driver->claim && !world->told && driver->number % 2 == 0)
         compact_journal(world, &config);
     fault_hold(FAULT_ALLOC, false);
     driver->core = make_core(world, &config, false, driver->tracing);
     fault_hold(FAULT_ALLOC, true);
     if (world->shape.shadow && driver->core)
         driver->shadow = make_core(world, &config, false, NULL);
-    world_after(world, LOOK_US, on_look, driver, NULL, 0);
+    if (!driver->claim)
+        world_after(world, LOOK_US, on_look, driver, NULL, 0);
     if (driver->core)
         driver_step(world, driver, &start);
     else
         driver_die(world, driver, "memory is out");
+}
+
+void driver_start(struct world *world)
+{
+    struct world_driver *driver;
+    struct core_config config;
+
+    if (world->shape.etcd.used) {
+        claim_start(world, CLAIM_TAKEOVER);
+        return;
+    }
+    driver = driver_create(world);
+    driver_configure(world, driver, &config);
+    world->driver = driver;
+    world->disk.owner = driver->number;
+    driver_run(world, driver, &config);
+}
+
+/* A driver that was replaced while it read the journal hears of that at its first write. */
+void driver_begin(struct world *world, struct world_claim *claim)
+{
+    bool owns = world->etcd.owner == claim->client;
+    struct world_driver *driver;
+    struct core_config config;
+
+    if (owns)
+        claim_reconcile(world, claim);
+    driver = driver_create(world);
+    driver->claim = claim;
+    claim->client->driver = driver;
+    driver_configure(world, driver, &config);
+    if (claim->new_base)
+        check_compacted(world, &config);
+    if (owns) {
+        world->driver = driver;
+        world->disk.owner = driver->number;
+    }
+    scribe_compact(claim->client->scribe, &config,
+                   LIMIT_JOURNAL_COMPACT - rng_below(&world->rng, COMPACT_SOON));
+    driver_run(world, driver, &config);
 }
 
 void driver_release(struct world_driver *driver)

@@ -11,6 +11,7 @@
 #include "tests/world/world_queue.h"
 
 struct store_checkpoint;
+struct world_claim;
 struct world_told; /* world_check.h: the events that a driver's core has been told */
 
 /* A key that a driver accepts, by its host and epoch. */
@@ -36,6 +37,7 @@ struct world_driver {
     struct world_told *told;
     /* the newest checkpoint that the driver was told; NULL: there is none */
     const struct store_checkpoint *checkpoint;
+    struct world_claim *claim; /* its store in etcd; NULL: its store is a file */
     uint64_t steps;
     bool stepping;
     bool begun;            /* true: its first record, the term, is durable */
@@ -43,6 +45,10 @@ struct world_driver {
 };
 
 void driver_start(struct world *world);
+/* A client has claimed and read the job in etcd: its driver begins. */
+void driver_begin(struct world *world, struct world_claim *claim);
+/* The driver exits with this code and text, which are durable. */
+void driver_over(struct world *world, struct world_driver *driver, const char *text, int code);
 void driver_step(struct world *world, struct world_driver *driver, struct event *event);
 /* The driver dies. A successor of the newest driver starts after shape.restart. */
 void driver_die(struct world *world, struct world_driver *driver, const char *why);

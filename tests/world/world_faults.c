@@ -2,6 +2,7 @@
  * then the world is calm, is mended, and the job must end. */
 #include "base/panic.h"
 #include "tests/lib/fault.h"
+#include "tests/world/world_claim.h"
 #include "tests/world/world_saves.h"
 #include "tests/world/world_state.h"
 
@@ -89,6 +90,8 @@ void world_shape_random(struct world_shape *shape, uint64_t seed, unsigned fault
         else
             shape->config.checkpoint_commits = (uint32_t)among(&rng, 1, 20);
     }
+    if (seed % 5 == 3)
+        world_shape_etcd(shape);
     if (seed % 40 == 11) {
         shape->plain = true;
         shape->plain_code = (int)rng_below(&rng, 4) / 3;
@@ -98,6 +101,22 @@ void world_shape_random(struct world_shape *shape, uint64_t seed, unsigned fault
             shape->config.progress_restarts_job = 10;
         }
     }
+    /* Workers ask for checkpoints, in some worlds also where there is no directory for them. */
+    if (shape->config.checkpoint_dir ? seed % 2 == 0 : seed % 12 == 5) {
+        shape->persist_every = (uint32_t)among(&rng, 1, 8);
+        shape->persist_all = rng_below(&rng, 2) == 0;
+        shape->persist_waits = rng_below(&rng, 2) == 0;
+    }
+}
+
+void world_shape_etcd(struct world_shape *shape)
+{
+    struct rng rng;
+
+    rng_seed(&rng, shape->seed ^ UINT64_C(0x65746364));
+    shape->etcd.used = true;
+    shape->etcd.standbys = (unsigned)rng_below(&rng, 3);
+    shape->etcd.lease_us = among(&rng, 1, 4) * TIME_S;
 }
 
 void world_populate(struct world *world)
@@ -287,6 +306,27 @@ static void hurt_driver(struct world *world)
     }
 }
 
+/* Faults of the cluster that has the drivers' store, of the way to it, and of standbys. */
+static void hurt_etcd(struct world *world)
+{
+    switch (rng_below(&world->rng, 8)) {
+    case 0:
+    case 1: soon(world, 0, lose_leader(a_while(world, 200 * TIME_MS, 4 * TIME_S))); break;
+    case 2: /* the driver dies with a write under way, and perhaps another leader has it */
+        soon(world, a_while(world, 0, 100 * TIME_MS), kill_driver());
+        soon(world, 0, lose_leader(a_while(world, 200 * TIME_MS, 4 * TIME_S)));
+        break;
+    case 3:
+    case 4: soon(world, 0, cut_store(a_while(world, 200 * TIME_MS, 15 * TIME_S))); break;
+    case 5: soon(world, 0, kill_standby()); break;
+    case 6: /* it sleeps for longer than its lease */
+        soon(world, 0, freeze_driver());
+        soon(world, world->shape.etcd.lease_us + a_while(world, 0, 3 * TIME_S), thaw_driver());
+        break;
+    default: soon(world, 0, slow_disk(a_while(world, TIME_S, 10 * TIME_S))); break;
+    }
+}
+
 static void change_hosts(struct world *world, const struct world_host *host, uint32_t slots)
 {
     struct world_command failing = discovery_fails();
@@ -381,6 +421,8 @@ static void on_fault(struct world *world, struct world_event *event)
         soon(world, a_while(world, 0, 200 * TIME_MS), rekey());
     if (world->shape.config.checkpoint_dir && world_coin(world, 6))
         hurt_checkpoints(world);
+    if (world->shape.etcd.used && world_coin(world, 4))
+        hurt_etcd(world);
     host = world->hosts.items[rng_below(&world->rng, world->hosts.count)];
     slots = slots_listed(world, host);
     switch (rng_below(&world->rng, 10)) {
@@ -455,6 +497,8 @@ void faults_end(struct world *world)
     world->disk.fails_until_us = 0;
     world->disk.slow_until_us = 0;
     world->store.fails_until_us = 0;
+    for (size_t i = 0; i < world->claims.count; i++)
+        world->claims.items[i]->client->cut_us = 0;
     world->discovery.failures = 0;
     world->discovery.rubbish = 0;
     world->discovery.hangs = 0;

@@ -109,10 +109,18 @@ static void on_timer(struct world *world, struct world_event *event)
 void agent_tell(struct world *world, struct world_agent *agent, struct agent_event *event)
 {
     struct agent_action_list *list = &agent->actions;
+    struct msg_kept items[WORLD_SLOTS_MAX];
+    struct msg_kept_list kept = { items, 0 };
     int rc;
 
     ASSERT(agent->process.alive && !list->count);
     event->now_us = world->now_us;
+    for (uint32_t slot = 0; slot < WORLD_SLOTS_MAX; slot++)
+        if (agent->kept[slot].count)
+            items[kept.count++] =
+                (struct msg_kept){ .slot = slot, .commit = agent->kept[slot].items[0].commit };
+    if (event->kind == AGENT_TIMER || event->kind == AGENT_DRIVER_UP)
+        event->kept = &kept;
     fault_hold(FAULT_ALLOC, false);
     rc = agent_step(agent->core, event, list);
     fault_hold(FAULT_ALLOC, true);
@@ -155,6 +163,7 @@ void agent_begin(struct world *world, struct world_host *host)
                                            .beat_us = config->beat_us,
                                            .lease_us = config->lease_us,
                                            .driver_grace_us = config->driver_grace_us,
+                                           .redial_first_us = REDIAL_US,
                                            .redial_us = REDIAL_US,
                                            .kill_grace_us = config->kill_grace_us,
                                            .stall_warning_us = config->stall_warning_us,

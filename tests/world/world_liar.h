@@ -1,5 +1,6 @@
 /*
- * world_liar.h: a host whose agent was taken over, and lies. See world_liar.c.
+ * world_liar.h: a host whose agent was taken over, and lies; and the judge of what the driver does
+ * with the lies.
  */
 #ifndef TESTS_WORLD_WORLD_LIAR_H
 #define TESTS_WORLD_WORLD_LIAR_H
@@ -15,7 +16,9 @@ const char *lie_name(enum world_lie lie);
 /* The agent of the host lies now, if it is connected; the lies in a hello come with its next one.
  */
 void host_lie(struct world *world, struct world_host *host, enum world_lie lie);
-/* Returns the frame that the agent sends instead of this true message, for the caller. */
+/* Returns a new frame for a message that the agent sends; the caller owns the frame. It has a lie
+ * if a lie is due in this message (a hello, or the commits of a RECOVERING), otherwise the true
+ * message. */
 struct world_frame *lie_instead(struct world *world, struct world_host *host,
                                 const struct msg *msg);
 /* A frame that is marked as a lie arrives at the driver. */

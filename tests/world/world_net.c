@@ -27,9 +27,10 @@ static void forget(struct world_link *link)
  * link_repeat. */
 static void at_driver(struct world *world, struct world_link *link, struct world_event *event)
 {
-    struct event told = {
-        .peer = link->peer, .kind = EVENT_MSG, .host = link->agent->host->name, .epoch = link->epoch
-    };
+    struct event told = { .peer = link->peer,
+                          .kind = EVENT_MSG,
+                          .host = link->agent->host->name,
+                          .key_version = link->epoch };
 
     if (link->deaf || !link->ends[END_DRIVER].open)
         return;
@@ -204,9 +205,7 @@ static void tell_down(struct world *world, struct world_agent *agent, const char
 static void on_dialled(struct world *world, struct world_event *event)
 {
     struct world_agent *agent = event->who;
-    struct msg_kept items[WORLD_SLOTS_MAX];
-    struct msg_kept_list kept = { items, 0 };
-    struct agent_event told = { .kind = AGENT_DRIVER_UP, .kept = &kept };
+    struct agent_event told = { .kind = AGENT_DRIVER_UP };
     const struct world_driver *driver = world->driver;
     struct world_link *link;
 
@@ -222,7 +221,7 @@ static void on_dialled(struct world *world, struct world_event *event)
         return;
     }
     if (!driver_accepts(driver, agent->host->name, agent->epoch)) {
-        tell_down(world, agent, "the peer has another key, and refuses ours");
+        tell_down(world, agent, "the peer has another key, and refuses the key of this side");
         return;
     }
     link = world_alloc(sizeof(*link));
@@ -234,10 +233,6 @@ static void on_dialled(struct world *world, struct world_event *event)
     *WORLD_PUSH(&world->links) = link;
     agent->link = link;
     agent->link->peer = driver_accept(world->driver, agent->link);
-    for (uint32_t slot = 0; slot < WORLD_SLOTS_MAX; slot++)
-        if (agent->kept[slot].count)
-            items[kept.count++] =
-                (struct msg_kept){ .slot = slot, .commit = agent->kept[slot].items[0].commit };
     agent_tell(world, agent, &told);
 }
 

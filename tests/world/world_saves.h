@@ -9,6 +9,8 @@
 
 /* Checkpoints are taken so often; 0: every `commits` commits. */
 void world_checkpoints(struct world *world, int64_t every_us, uint32_t commits);
+/* Rank 0, or all workers, ask for a checkpoint at each n-th commit, and wait for it or train on. */
+void world_persists(struct world *world, uint32_t every, bool all, bool waits);
 /* An earlier job has left a checkpoint: the commit `place` of `round`, made after this step. */
 void world_earlier(struct world *world, uint64_t round, uint32_t place, uint64_t step);
 

@@ -254,6 +254,9 @@ static void note_told(struct world *world, struct world_link *link, const struct
     /* the previous driver has died while it told the members */
     if (world->check.to_all_by != link->driver)
         world->check.round_to_all = world->check.revoke_to_all = 0;
+    /* A driver that was mute says in one go what it has decided at several times. */
+    if (to_all && world->check.to_all_us != frame->made_us)
+        check_everybody_told(world, link->driver);
     if (to_all) {
         world->check.to_all_us = frame->made_us;
         world->check.to_all_by = link->driver;

@@ -56,6 +56,8 @@ struct world {
     struct VEC(struct world_worker *) workers; /* all worker processes, dead ones too */
     struct VEC(struct world_round *) rounds;
     struct world_disk disk;
+    struct world_etcd etcd;
+    struct VEC(struct world_claim *) claims; /* dead ones too */
     struct world_store store;
     struct world_discovery discovery;
     struct world_check check;
@@ -65,7 +67,7 @@ struct world {
     uint64_t agent_id;      /* number of the next agent */
     uint64_t pid;           /* pid of the next process */
     uint64_t ask;           /* number of an operator's next question */
-    uint64_t notifications; /* notifications that went down; for a planted bug */
+    uint64_t notifications; /* that went down; for a planted bug */
     bool begun;
     bool over; /* true: the newest driver has said EXIT */
     int exit_code;
@@ -81,7 +83,6 @@ struct world {
     int64_t prepare_trouble_us;
     int64_t driver_trouble_us; /* when the driver or its disk was last disturbed */
 
-    /* used by world_story.c */
     bool told;                            /* true: the trace has a listener */
     uint64_t trained_round, trained_step; /* round and number of the last step that was made */
     int64_t trained_us;

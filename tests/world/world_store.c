@@ -80,6 +80,15 @@ void store_earlier(struct world *world, uint64_t round, uint32_t place, uint64_t
     earlier->complete = true;
 }
 
+bool store_has(const struct world *world, uint64_t commit)
+{
+    for (size_t i = 0; i < world->store.checkpoints.count; i++)
+        if (world->store.checkpoints.items[i]->complete &&
+            world->store.checkpoints.items[i]->commit == commit)
+            return true;
+    return false;
+}
+
 void store_damage(struct world *world, enum store_damage damage, unsigned how_many)
 {
     struct store_checkpoint *newest = store_newest(world, UINT64_MAX);

@@ -57,6 +57,9 @@ struct world_store {
 
 void store_release(struct world_store *store);
 
+/* true: a checkpoint of this commit was completed. */
+bool store_has(const struct world *world, uint64_t commit);
+
 /* Adds a complete checkpoint, as an earlier job would have left it. */
 void store_earlier(struct world *world, uint64_t round, uint32_t place, uint64_t step);
 /* The newest complete checkpoint is damaged, or (how many UINT_MAX) every one. */

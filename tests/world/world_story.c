@@ -110,6 +110,13 @@ void world_checkpoints(struct world *world, int64_t every_us, uint32_t commits)
     world->shape.config.checkpoint_commits = commits;
 }
 
+void world_persists(struct world *world, uint32_t every, bool all, bool waits)
+{
+    world->shape.persist_every = every;
+    world->shape.persist_all = all;
+    world->shape.persist_waits = waits;
+}
+
 void world_earlier(struct world *world, uint64_t round, uint32_t place, uint64_t step)
 {
     store_earlier(world, round, place, step);
@@ -151,6 +158,14 @@ void world_expect_told(struct world *world, const char *part)
 static struct world_span exactly(int64_t us)
 {
     return (struct world_span){ us, us };
+}
+
+void world_etcd(struct world *world, unsigned standbys, int64_t lease_us)
+{
+    world->shape.etcd.used = true;
+    world->shape.etcd.standbys = standbys;
+    world->shape.etcd.lease_us = lease_us;
+    etcd_world_init(&world->etcd);
 }
 
 void world_shape_story(struct world_shape *shape)

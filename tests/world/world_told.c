@@ -331,7 +331,20 @@ void check_view(struct world *world, const struct world_driver *driver,
                 const struct core_view *view)
 {
     const struct journal_record *round = durable_round(world, view->round);
+    int64_t life_us = 0;
 
+    /* The sums of goodput are the life of the job, as far as drivers have written it down. */
+    for (enum goodput_use use = GOODPUT_TRAINING; use < GOODPUT_COUNT; use++) {
+        const struct goodput_part *sum = &view->goodput.sums[use];
+
+        if (sum->time_us < 0 || sum->worker_us < sum->time_us)
+            world_violate(world, "goodput", "%s: %" PRId64 "us, of all workers %" PRId64 "us",
+                          goodput_use_name(use), sum->time_us, sum->worker_us);
+        life_us += sum->time_us;
+    }
+    if (life_us > world->now_us)
+        world_violate(world, "goodput", "%" PRId64 "us are counted of %" PRId64 "us", life_us,
+                      world->now_us);
     if (world->disk.owner != driver->number)
         return;
     if (round && (round->members.count != view->member_count ||

@@ -30,6 +30,7 @@ struct session *session_create(uint64_t incarnation, const struct msg_welcome_wo
     session->stall_warning_us =
         welcome->stall_warning_us > 0 ? welcome->stall_warning_us : TIME_NEVER;
     session->agent.connected = true;
+    session->agent.minor = welcome->minor;
     session->agent.last_sent_us = now_us;
     session->loop.warn_stall_us = TIME_NEVER;
     sm_init(&session->sm, &session_type, SESSION_JOINING, session, trace);
@@ -54,21 +55,22 @@ static void session_on_msg(struct session *session, const struct session_event *
 
     /* PROTOCOL.md K1 to K3: checks whether this message is for this worker. */
     if (!session->agent.connected)
-        why = "the agent is gone";
+        why = "the agent of this worker is gone";
     else if (msg_allowed(msg->type, LINK_AGENT_TO_WORKER, WHEN_OPEN, NULL))
-        why = "not from an agent";
+        why = "an agent may not send this message";
     else if (((kind->keys & KEY_TERM) && !msg->term) || ((kind->keys & KEY_ROUND) && !msg->round))
-        why = "malformed: a key is 0";
+        why = "malformed: its term or its round is 0";
     else if (msg->incarnation && msg->incarnation != session->incarnation)
-        why = "for another worker";
+        why = "the message is for another worker";
     else if ((kind->keys & KEY_TERM) && msg->term < session->agent.term)
-        why = "of a driver that was replaced";
+        why = "the message is of a driver that was replaced";
     else if (kind->keys & KEY_TERM)
         session->agent.term = msg->term;
     /* The states from SESSION_LEFT on are those of a worker that has left, finished or lost its
      * agent, or whose job is done. */
-    if (!why && session->sm.state >= SESSION_LEFT && msg->type != MSG_BEAT && msg->type != MSG_BYE)
-        why = "the worker has ended";
+    if (!why && session->sm.state >= SESSION_LEFT && msg->type != MSG_BEAT &&
+        msg->type != MSG_BYE && msg->type != MSG_PERSISTED && msg->type != MSG_STORED)
+        why = "this worker has ended its part in the job";
     if (why) {
         session_drop(session, msg, why);
         return;
@@ -78,7 +80,7 @@ static void session_on_msg(struct session *session, const struct session_event *
         if (msg->u.beat.sequence > session->agent.beats_heard)
             session->agent.beats_heard = msg->u.beat.sequence;
         return;
-    case MSG_BYE: session_lose(session, "the agent hung up"); return;
+    case MSG_BYE: session_lose(session, "the agent has sent BYE"); return;
     case MSG_ROUND: session_on_round(session, msg); return;
     case MSG_PREPARE: session_on_prepare(session, msg); return;
     case MSG_PENDING: session_on_pending(session, event); return;
@@ -86,12 +88,22 @@ static void session_on_msg(struct session *session, const struct session_event *
     case MSG_ABANDON: session_on_abandon(session, msg); return;
     case MSG_REVOKE: session_on_revoke(session, msg); return;
     case MSG_HOSTS_UPDATED: /* the session does nothing about this news */
-        trace_add(session->trace, session->now_us, "session: hosts: %u more, %u less",
+        trace_add(session->trace, session->now_us,
+                  "session: hosts have changed: %u were added, %u removed",
                   msg->u.hosts_updated.added, msg->u.hosts_updated.removed);
         return;
     case MSG_DRAIN: session_on_drain(session, msg); return;
     case MSG_DONE: session_dismiss(session); return;
-    default: session_drop(session, msg, "nothing a worker acts on"); return;
+    case MSG_PERSISTED:
+        session_do(session, (struct session_action){ .kind = DO_PERSISTED,
+                                                     .commit = msg->u.persisted.commit,
+                                                     .code = msg->u.persisted.code,
+                                                     .text = msg->u.persisted.text });
+        return;
+    case MSG_STORED:
+        session_do(session, (struct session_action){ .kind = DO_STORED, .msg = msg });
+        return;
+    default: session_drop(session, msg, "a worker does nothing about this message"); return;
     }
 }
 
@@ -133,6 +145,54 @@ static const char *one_line(struct session *session, const char *text)
     return session_copy(session, line.text, sizeof(line.text));
 }
 
+/* Handles PERSIST of the training loop: asks the driver for a checkpoint. The requests of a round
+ * that is dead end with its DO_CANCEL, so they need no message. */
+static void session_on_persist(struct session *session, const struct session_event *event)
+{
+    if (!session_in_round(session))
+        trace_add(session->trace, session->now_us,
+                  "session: a checkpoint is wanted in %s: too late", sm_name(&session->sm));
+    else if (session->agent.minor < SESSION_PERSIST_MINOR)
+        session_do(session, (struct session_action){
+                                .kind = DO_PERSISTED,
+                                .commit = event->commit,
+                                .code = HVD_E_UNSUPPORTED,
+                                .text = "the agent of this host is older than this library; "
+                                        "install the same version of hvd-elastic on all hosts" });
+    else
+        session_send(session, &(struct msg){ .type = MSG_PERSIST,
+                                             .round = session->round,
+                                             .u.persist = { event->commit } });
+}
+
+/* Handles STORE of the program: passes it on. Calls of a round that is over end with its DO_CANCEL
+ * or with the next round, so the driver's silence about them is enough. */
+static void session_on_store(struct session *session, const struct session_event *event)
+{
+    const struct msg_store *call = &event->msg->u.store;
+    struct msg answer = {
+        .type = MSG_STORED,
+        .u.stored = {.number = call->number,
+                     .channel = call->channel,
+                     .code = HVD_E_LOST,
+                     .text = "the agent of this host is gone"}
+    };
+
+    if (session->agent.connected && session->agent.minor >= SESSION_STORE_MINOR) {
+        session_send(session, event->msg);
+        return;
+    }
+    if (session->agent.connected) {
+        answer.u.stored.code = HVD_E_UNSUPPORTED;
+        answer.u.stored.text = "the agent of this host is older than this library; install the "
+                               "same version of hvd-elastic on all hosts";
+    }
+    session_do(session, (struct session_action){
+                            .kind = DO_STORED,
+                            .msg = session_copy(session, &answer, sizeof(answer)),
+                        });
+}
+
 /* Takes one step: handles the event, and appends the resulting actions to `list`. All functions of
  * the session find the list in session->list, which is NULL between two steps. HVD_E_NOMEM: the
  * session must not be used any more. */
@@ -146,7 +206,7 @@ int session_step(struct session *session, const struct session_event *event,
     session->list = list;
     switch (event->kind) {
     case SESSION_MSG: session_on_msg(session, event); break;
-    case SESSION_CLOSED: session_lose(session, "the agent's connection is gone"); break;
+    case SESSION_CLOSED: session_lose(session, "the connection to the agent is closed"); break;
     case SESSION_TIMER: session_on_timer(session); break;
     case SESSION_RUN: session_on_run(session, event); break;
     case SESSION_PREPARED: session_on_prepared(session, event); break;
@@ -154,23 +214,25 @@ int session_step(struct session *session, const struct session_event *event,
     case SESSION_STEPPED: session_on_stepped(session, event); break;
     case SESSION_CHECK: session_on_check(session, event); break;
     case SESSION_RETURNED: session_on_returned(session, event); break;
-    case SESSION_SETTLED: session_on_settled(session, event); break;
+    case SESSION_RESTORED: session_on_restored(session, event); break;
     case SESSION_STUCK:
         if (session_in_round(session))
             session_send(session, &(struct msg){ .type = MSG_STALLED,
                                                  .round = session->round,
                                                  .u.stalled = *event->stalled });
         else
-            trace_add(session->trace, session->now_us, "session: stuck in %s: not in a round",
+            trace_add(session->trace, session->now_us,
+                      "session: %s is stuck, which is not reported, because this worker is not in "
+                      "a round",
                       event->stalled->operation);
         break;
     case SESSION_UNUSABLE:
         /* This is the last message. An agent that does not know it counts the silence after it
          * as the worker's death. */
-        text = event->text && event->text[0] ? event->text : "it does not say why";
+        text = event->text && event->text[0] ? event->text : "the worker gives no reason";
         session_send(session, &(struct msg){ .type = MSG_UNUSABLE,
                                              .u.unusable = { one_line(session, text) } });
-        session_lose(session, "of no more use");
+        session_lose(session, "this worker has sent UNUSABLE, so it must end");
         break;
     case SESSION_REMARK: /* a remark is about a round; outside a round it comes too late */
         if (session_in_round(session))
@@ -178,7 +240,9 @@ int session_step(struct session *session, const struct session_event *event,
                                                  .round = session->round,
                                                  .u.remark = { one_line(session, event->text) } });
         break;
-    default: PANIC("there is no event %d", (int)event->kind);
+    case SESSION_PERSIST: session_on_persist(session, event); break;
+    case SESSION_STORE: session_on_store(session, event); break;
+    default: PANIC("a session has no event of kind %d", (int)event->kind);
     }
     session->list = NULL;
     session_type.invariant(session, session->sm.state);

@@ -2,7 +2,7 @@
  * session_action.c: the list of actions that a step fills, and what goes into it.
  *
  * All other files of the session append here; worker/io/session_thread.c carries the list out, in
- * order. When memory is out the list is marked as failed: the step then fails as a whole.
+ * order. When no memory is left the list is marked as failed: the step then fails as a whole.
  */
 #include "worker/core/session_action.h"
 
@@ -63,15 +63,16 @@ void session_cancel(struct session *session, uint64_t round)
     session_do(session, (struct session_action){ .kind = DO_CANCEL, .round = round });
 }
 
-/* Says how the training loop gets the result of a check. yes is true: the loop brings each check
- * to the session, and waits for the answer; false: each check returns 0 at once, and the session
- * does not hear of it. */
-void session_watch(struct session *session, bool yes)
+/* Says how the training loop gets the result of a check. watched true: the loop brings each check
+ * to the session, and waits for the answer. This is so while a switch is planned, and when the
+ * round is dead. watched false: each check returns 0 at once, without the session. This is so from
+ * the beginning of a round. */
+void session_watch(struct session *session, bool watched)
 {
-    if (session->loop.watched == yes)
+    if (session->loop.watched == watched)
         return;
-    session->loop.watched = yes;
-    session_do(session, (struct session_action){ .kind = DO_WATCH, .yes = yes });
+    session->loop.watched = watched;
+    session_do(session, (struct session_action){ .kind = DO_WATCH, .yes = watched });
 }
 
 void session_answer(struct session *session, int code)

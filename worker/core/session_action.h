@@ -16,22 +16,26 @@ enum session_action_kind {
     DO_WATCH,
     DO_PREPARE, /* round, msg (a PREPARE): open this round's connections beside the running ones */
     DO_ABANDON, /* round: close the prepared connections of this round */
+    /* commit, code, text: the requests for a checkpoint of a commit up to this number are done */
+    DO_PERSISTED,
+    DO_STORED,  /* msg (a STORED): the call of the program with its channel and number is done */
     DO_CANCEL,  /* round: end the collectives of this round and of all before it, at once */
     DO_COMMIT,  /* commit: copy the loop's live state into this commit */
     DO_ANSWER,  /* code: the answer to the waiting CHECK */
     DO_RESTORE, /* the loop returns to its last commit */
-    DO_ENTER,   /* round, msg (its ROUND), place, prepared: connect, load the commit, call train */
+    DO_ENTER,   /* round, msg (its ROUND), place, yes: connect, load the commit, call train */
     DO_RETURN,  /* code: hvd_elastic_run returns */
     DO_COUNT
 };
 
 struct session_action {
     enum session_action_kind kind;
-    bool yes; /* DO_WATCH: bring checks to the session; DO_ENTER: the connections are prepared */
+    bool yes; /* DO_WATCH: bring checks to the session; DO_ENTER: connections are open */
     int code;
     uint64_t round;
     uint64_t commit;
     struct place place;
+    const char *text;      /* valid as long as msg */
     const struct msg *msg; /* valid until the event or the list ends, whichever ends first */
 };
 

@@ -31,10 +31,10 @@
 
 enum session_loop_at {
     LOOP_AWAY,     /* hvd_elastic_run is not running */
-    LOOP_WAITING,  /* in hvd_elastic_run, but not in train */
-    LOOP_ENTERING, /* in DO_ENTER, until SYNCED */
+    LOOP_WAITING,  /* the loop is in hvd_elastic_run, but not in train */
+    LOOP_ENTERING, /* the loop carries out DO_ENTER, until SYNCED */
     LOOP_TRAINING, /* in train, until RETURNED */
-    LOOP_RESTORING /* in DO_RESTORE, until SETTLED */
+    LOOP_RESTORING /* the loop carries out DO_RESTORE, until RESTORED */
 };
 
 /* The training loop, as the session knows it from the loop's last event. */
@@ -52,9 +52,9 @@ struct session_loop {
 /* The connection to the agent, and the state of its messages. */
 struct session_agent {
     bool connected;
-    uint64_t term;        /* the highest term of a driver whose message this worker has obeyed */
-    uint64_t beats_sent;  /* sequence number of the last heartbeat that was sent */
-    uint64_t beats_heard; /* sequence number of the last heartbeat from the agent */
+    uint32_t minor; /* of the agent's protocol */
+    uint64_t term;  /* the highest term of a driver whose message this worker has obeyed */
+    uint64_t beats_sent, beats_heard; /* sequence numbers of the last heartbeat to and from it */
     int64_t last_sent_us;
 };
 
@@ -73,7 +73,7 @@ struct session_dead {
 /* The state of the connections of the next round. */
 enum session_prepared_state {
     PREPARED_NONE,
-    PREPARED_WITHOUT_ME, /* the next round does not list this worker */
+    PREPARED_NOT_LISTED, /* the next round does not list this worker */
     PREPARED_OPENING,    /* DO_PREPARE was sent; no PREPARED yet */
     PREPARED_OPEN,
     PREPARED_FAILED

@@ -20,10 +20,12 @@ enum session_event_kind {
     SESSION_STEPPED,  /* entered: the first step of the round is done */
     SESSION_CHECK,    /* check: the loop's n-th check of the round, counted from 0 */
     SESSION_RETURNED, /* code, text: train has returned */
-    SESSION_SETTLED,  /* held: the answer to DO_RESTORE */
+    SESSION_RESTORED, /* held: the answer to DO_RESTORE */
     SESSION_STUCK,    /* stalled: the loop or a collective makes no progress */
     SESSION_UNUSABLE, /* text: this process can never train again, even if its loop goes on */
     SESSION_REMARK,   /* text: information about this round for the operator */
+    SESSION_PERSIST,  /* commit: the program wants this commit, or a later one, in a checkpoint */
+    SESSION_STORE,    /* msg: a STORE of the program; its incarnation is filled in */
     SESSION_EVENT_COUNT
 };
 
@@ -35,6 +37,7 @@ struct session_event {
      * check, and from now on each check is brought to the session */
     bool counted;
     uint64_t check;
+    uint64_t commit;
     int code;
     int failed;       /* SESSION_RETURNED: the first failure of the round's collectives; 0: none */
     const char *text; /* may be NULL */

@@ -14,11 +14,15 @@
 
 #include "worker/core/session_data.h"
 
+/* An agent of a lower minor does not pass PERSIST on. */
+#define SESSION_PERSIST_MINOR 3
+#define SESSION_STORE_MINOR   4 /* and no STORE */
+
 /* ---- session_states.c ------------------------------------------------------------------------ */
 
 extern const struct sm_type session_type;
 /* for each state, where the loop may be: a set of bits 1 << enum session_loop_at */
-extern const unsigned session_loop_places[SESSION_STATE_COUNT];
+extern const unsigned session_loop_allowed[SESSION_STATE_COUNT];
 /* true: the state is ENTERING, ACTIVE or SWITCHED */
 bool session_in_round(const struct session *session);
 bool session_in_train(const struct session *session); /* true: the state is ENTERING or ACTIVE */
@@ -29,14 +33,14 @@ void session_do(struct session *session, struct session_action action);
 /* copies msg into the list, but not the data that msg points to */
 void session_send(struct session *session, const struct msg *msg);
 void session_cancel(struct session *session, uint64_t round);
-void session_watch(struct session *session, bool yes);
+void session_watch(struct session *session, bool watched);
 void session_answer(struct session *session, int code); /* answers the waiting check */
 const void *session_copy(struct session *session, const void *bytes, size_t length);
 
 /* ---- session_known.c: the rounds to come, and the dead ones ---------------------------------- */
 
 void session_drop(struct session *session, const struct msg *msg, const char *why);
-bool session_lists_me(const struct session *session, const struct msg_member_list *members);
+bool session_lists_worker(const struct session *session, const struct msg_member_list *members);
 /* true: the round is revoked, abandoned, or not later than the round of this worker */
 bool session_is_dead(const struct session *session, uint64_t round);
 void session_note_abandoned(struct session *session, uint64_t current, uint64_t last);
@@ -54,8 +58,8 @@ void session_enter_arrived(struct session *session);
 void session_revoke(struct session *session, uint64_t round, int code, const char *why);
 /* ends the collectives; a waiting check is answered with code */
 void session_stop_loop(struct session *session, int code);
-/* called when the loop has left train or finished DO_RESTORE */
-void session_outside(struct session *session);
+/* gives the training loop its next order, when it has left train or finished DO_RESTORE */
+void session_order_next(struct session *session);
 void session_return(struct session *session, int code); /* hvd_elastic_run returns code */
 void session_finish(struct session *session, int code, const char *text);
 void session_leave(struct session *session, const char *why);
@@ -75,9 +79,9 @@ void session_on_pending(struct session *session, const struct session_event *eve
 void session_on_switch_at(struct session *session, const struct msg *msg);
 void session_on_check(struct session *session, const struct session_event *event);
 
-/* session_recover.c: REVOKE, SETTLED, DRAIN */
+/* session_recover.c: REVOKE, RESTORED, DRAIN */
 void session_on_revoke(struct session *session, const struct msg *msg);
-void session_on_settled(struct session *session, const struct session_event *event);
+void session_on_restored(struct session *session, const struct session_event *event);
 void session_on_drain(struct session *session, const struct msg *msg);
 
 /* session_loop.c: RUN, SYNCED, STEPPED, RETURNED */

@@ -18,11 +18,11 @@ void session_drop(struct session *session, const struct msg *msg, const char *wh
     const struct msg_kind *kind = msg_kind(msg->type);
 
     trace_add(session->trace, session->now_us,
-              "session: %s %" PRIu64 " dropped in %s %" PRIu64 ": %s", kind ? kind->name : "?",
-              msg->round, sm_name(&session->sm), session->round, why);
+              "session: %s of round %" PRIu64 " is dropped in the state %s (round %" PRIu64 "): %s",
+              kind ? kind->name : "?", msg->round, sm_name(&session->sm), session->round, why);
 }
 
-bool session_lists_me(const struct session *session, const struct msg_member_list *members)
+bool session_lists_worker(const struct session *session, const struct msg_member_list *members)
 {
     for (size_t i = 0; i < members->count; i++) {
         if (members->items[i].incarnation == session->incarnation)
@@ -40,8 +40,9 @@ bool session_is_dead(const struct session *session, uint64_t round)
 }
 
 /* Notes that the rounds after `current`, up to `last`, were abandoned. One range is enough for
- * all of them, because the numbers of rounds only grow; a range that overlaps the one before is
- * joined with it. */
+ * all of them, because the numbers of rounds only grow; a range that overlaps the range of an
+ * earlier call is joined with it. An earlier range that lies apart is dropped: its rounds are
+ * older than `current`. */
 void session_note_abandoned(struct session *session, uint64_t current, uint64_t last)
 {
     struct session_dead *dead = &session->dead;

@@ -2,8 +2,8 @@
  * session_loop.c: what the training loop says: hvd_elastic_run was called (RUN), the round's state
  * is loaded (SYNCED), the first step is done (STEPPED), train has returned (RETURNED).
  *
- * Called by session.c for each event of the loop but CHECK (session_switch.c). Invariant: each
- * event finds the loop where the last order put it; anything else is a bug of the library.
+ * Called by session.c for each event of the training loop but CHECK (session_switch.c). Invariant:
+ * each event finds the loop where the last order put it; anything else is a bug of the library.
  */
 #include "worker/core/session_internal.h"
 
@@ -19,12 +19,13 @@ void session_on_run(struct session *session, const struct session_event *event)
     case SESSION_JOINING:
         session_keep_held(session, &event->ready->held);
         session_send(session, &(struct msg){ .type = MSG_READY, .u.ready = *event->ready });
-        sm_move(&session->sm, SESSION_READY, session->now_us, "built");
+        sm_move(&session->sm, SESSION_READY, session->now_us,
+                "the program has called hvd_elastic_run");
         return;
     /* the message LEFT was sent when the session moved to LEFT */
     case SESSION_LEFT: session_return(session, HVD_LEFT); return;
     case SESSION_FINISHED: session_return(session, HVD_E_STATE); return;
-    default: session_outside(session); return; /* DISMISSED or LOST */
+    default: session_order_next(session); return; /* DISMISSED or LOST */
     }
 }
 
@@ -43,14 +44,15 @@ void session_on_synced(struct session *session, const struct session_event *even
     if (!event->code) {
         session->loop.at = LOOP_TRAINING;
         if (session->sm.state == SESSION_ENTERING)
-            sm_move(&session->sm, SESSION_ACTIVE, session->now_us, "synced");
+            sm_move(&session->sm, SESSION_ACTIVE, session->now_us,
+                    "the state of the round is loaded");
         return;
     }
     session->loop.at = LOOP_WAITING;
     if (session->sm.state == SESSION_ENTERING)
         session_revoke(session, session->round, event->code, text_or(event, err_text(event->code)));
     else
-        session_outside(session);
+        session_order_next(session);
 }
 
 /* Handles STEPPED: the first step of the round is done. Sends ENTERED to the driver, once for
@@ -60,7 +62,9 @@ void session_on_stepped(struct session *session, const struct session_event *eve
     unsigned state = session->sm.state;
 
     if ((state != SESSION_ACTIVE && state != SESSION_SWITCHED) || session->loop.entered) {
-        trace_add(session->trace, session->now_us, "session: a step in %s: a repetition, or late",
+        trace_add(session->trace, session->now_us,
+                  "session: the end of the first step is ignored in the state %s: it was reported "
+                  "already, or the round is dead",
                   sm_name(&session->sm));
         return;
     }
@@ -71,15 +75,15 @@ void session_on_stepped(struct session *session, const struct session_event *eve
 }
 
 /* Handles RETURNED: train has returned event->code. The worker has finished if train returned 0 or
- * an error of its own; otherwise session_outside says what comes next. event->failed is the code of
- * the round's first failed collective (0: none failed). */
+ * an error of its own; otherwise session_order_next says what comes next. event->failed is the code
+ * of the round's first failed collective (0: none failed). */
 void session_on_returned(struct session *session, const struct session_event *event)
 {
     /* True: train has returned 0 or an error of its own, not a code that only the library gives. */
     bool finishes = event->code != HVD_HOSTS_UPDATED && event->code != HVD_LEFT &&
                     event->code != HVD_DONE && event->code != HVD_E_REVOKED &&
                     event->code != HVD_E_LOST;
-    char text[64];
+    char text[ERR_TEXT_MAX];
 
     ASSERT(session->loop.at == LOOP_TRAINING && !session->loop.check_waits);
     session->loop.at = LOOP_WAITING;
@@ -87,11 +91,13 @@ void session_on_returned(struct session *session, const struct session_event *ev
     case SESSION_ACTIVE: /* train was not told to return */
         if (event->code == HVD_E_REVOKED) {
             session_revoke(session, session->round, event->failed,
-                           text_or(event, "its collectives failed"));
+                           text_or(event, "the collectives of this worker failed"));
             return;
         }
         if (!finishes && event->code > 0) { /* news, such as HVD_DONE, that no call has given */
-            snprintf(text, sizeof(text), "returned %s, which no call has returned",
+            snprintf(text, sizeof(text),
+                     "train returned %s, but no call of the library has returned this code; return "
+                     "only codes that a call has returned",
                      err_name(event->code));
             session_finish(session, HVD_E_STATE, text);
             return;
@@ -108,5 +114,5 @@ void session_on_returned(struct session *session, const struct session_event *ev
     if (finishes)
         session_finish(session, event->code, event->text);
     else
-        session_outside(session);
+        session_order_next(session);
 }

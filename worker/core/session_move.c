@@ -4,14 +4,14 @@
  *
  * Called by the handlers of messages and events, which decide that a move is due. Invariant: the
  * loop has at most one order at a time. While the loop enters a round, runs train or restores a
- * commit, it is only told that its round is dead. When it has come out, session_outside chooses its
- * next order.
+ * commit, it is only told that its round is dead. When it has come out, session_order_next gives it
+ * its next order.
  */
 #include "worker/core/session_internal.h"
 
-/* Orders the loop to enter the round of this ROUND message, which lists this worker (DO_ENTER). The
- * loop uses the connections that were prepared for this round, if they are open; connections that
- * were prepared for another round are closed. */
+/* Orders the training loop to enter the round of this ROUND message, which lists this worker
+ * (DO_ENTER). The loop uses the connections that were prepared for this round, if they are open;
+ * connections that were prepared for another round are closed. */
 void session_enter(struct session *session, const struct msg *round)
 {
     struct session_prepared *prepared = &session->prepared;
@@ -35,12 +35,13 @@ void session_enter(struct session *session, const struct msg *round)
     session->loop.went_on = false; /* train has not come to an agreed check of this round yet */
     session->loop.checks = 0;
     session->loop.at = LOOP_ENTERING;
-    session_do(session, (struct session_action){ .kind = DO_ENTER,
-                                                 .round = round->round,
-                                                 .msg = round,
-                                                 .place = place,
-                                                 .yes = use_prepared /* see DO_ENTER */ });
-    sm_move(&session->sm, SESSION_ENTERING, session->now_us, "a round with me");
+    session_do(session, (struct session_action){
+                            .kind = DO_ENTER,
+                            .round = round->round,
+                            .msg = round,
+                            .place = place,
+                            .yes = use_prepared /* true: the connections are open already */ });
+    sm_move(&session->sm, SESSION_ENTERING, session->now_us, "a ROUND lists this worker");
 }
 
 /* Enters the round whose ROUND message came while the loop was still in train, and has waited in
@@ -58,7 +59,7 @@ void session_enter_arrived(struct session *session)
     session_enter(session, msg);
 }
 
-/* ---- out of a round that is dead ------------------------------------------------------------- */
+/* ---- leaving a dead round -------------------------------------------------------------------- */
 
 static void session_restore(struct session *session)
 {
@@ -67,9 +68,9 @@ static void session_restore(struct session *session)
     session_do(session, (struct session_action){ .kind = DO_RESTORE });
 }
 
-/* Stops the loop in its round: ends its collectives, answers its waiting check with `code`, and
- * lets it bring its next checks to the session, which answers them so that train returns. Later
- * rounds that are revoked already are cancelled too. */
+/* Stops the training loop in its round: ends its collectives, answers its waiting check with
+ * `code`, and lets it bring its next checks to the session, which answers them so that train (the
+ * program's function) returns. Later rounds that are revoked already are cancelled too. */
 void session_stop_loop(struct session *session, int code)
 {
     uint64_t revoked = session->dead.revoked;
@@ -83,9 +84,10 @@ void session_stop_loop(struct session *session, int code)
         session_answer(session, code);
 }
 
-/* Moves to REVOKED: this round and all before it are dead. Stops the loop; the loop restores its
- * last commit now, or when it has left train. code and `why` are for the RECOVERING message; code
- * 0: nothing has failed in this worker. */
+/* Moves to REVOKED: this round and all before it are dead. Stops the training loop, which then
+ * restores its last commit: now if it waits for an order, else when train, the program's function,
+ * has returned. code and `why` are for the RECOVERING message; code 0: nothing has failed in this
+ * worker. */
 void session_revoke(struct session *session, uint64_t round, int code, const char *why)
 {
     struct session_dead *dead = &session->dead;
@@ -142,10 +144,11 @@ void session_finish(struct session *session, int code, const char *text)
     session_return(session, code);
 }
 
-/* Gives the loop its next order, by the state of the session. Called when the loop has come out
- * of DO_ENTER, train or DO_RESTORE, and when the state changes while the loop waits. If there is
- * nothing to do, the loop gets no order and waits for the next ROUND. */
-void session_outside(struct session *session)
+/* Gives the training loop its next order, by the state of the session. Called when the loop is
+ * outside train and has nothing to do: it has come out of DO_ENTER, train or DO_RESTORE, or the
+ * state changes while it waits. In SWITCHED without a ROUND it gets no order, and waits for the
+ * next ROUND. */
+void session_order_next(struct session *session)
 {
     switch (session_state(session)) {
     case SESSION_SWITCHED:
@@ -161,36 +164,37 @@ void session_outside(struct session *session)
         return;
     case SESSION_DISMISSED: session_return(session, HVD_DONE); return;
     case SESSION_LOST: session_return(session, HVD_E_LOST); return;
-    default: PANIC("the loop came out in %s", sm_name(&session->sm));
+    default: PANIC("the training loop has no next order in the state %s", sm_name(&session->sm));
     }
 }
 
-/* Moves to the state LEFT: this worker leaves the job. The message LEFT is sent when the loop is
- * outside train: at once, or later by session_outside. */
+/* Moves to the state LEFT: this worker leaves the job. The message LEFT is sent when the training
+ * loop is outside train: at once, or later by session_order_next. */
 void session_leave(struct session *session, const char *why)
 {
     move_to_end(session, SESSION_LEFT, why);
     if (session->loop.at == LOOP_WAITING)
-        session_outside(session);
+        session_order_next(session);
     else if (session->loop.at == LOOP_AWAY)
         session_send(session, &(struct msg){ .type = MSG_LEFT });
 }
 
-/* Ends the run of this worker in the state `state`: if the loop is in a round, its collectives end,
- * and a check that waits is answered with code. hvd_elastic_run returns at once, or when the loop
- * has left train. */
-static void end_run(struct session *session, enum session_state state, int code, const char *why)
+/* Ends the run of this worker in the state `state`: if the training loop is in a round, its
+ * collectives end, and a check that waits is answered with code. hvd_elastic_run returns at once,
+ * or when the loop has left train. */
+static void session_end_run(struct session *session, enum session_state state, int code,
+                            const char *why)
 {
     if (session_in_round(session))
         session_stop_loop(session, code);
     move_to_end(session, state, why);
     if (session->loop.at == LOOP_WAITING)
-        session_outside(session);
+        session_order_next(session);
 }
 
 void session_dismiss(struct session *session)
 {
-    end_run(session, SESSION_DISMISSED, HVD_DONE, "the job is done");
+    session_end_run(session, SESSION_DISMISSED, HVD_DONE, "the job is done");
 }
 
 /* Notes that the agent is gone: the session moves to LOST, and hvd_elastic_run returns HVD_E_LOST.
@@ -201,7 +205,7 @@ void session_lose(struct session *session, const char *why)
         return;
     session->agent.connected = false;
     if (session->sm.state < SESSION_LEFT)
-        end_run(session, SESSION_LOST, HVD_E_LOST, why);
+        session_end_run(session, SESSION_LOST, HVD_E_LOST, why);
     else if (session->loop.at == LOOP_TRAINING || session->loop.at == LOOP_ENTERING)
         session_stop_loop(session, HVD_E_LOST);
 }

@@ -2,17 +2,18 @@
  * session_recover.c: what a worker does when its round is dead: it goes back to the last commit and
  * waits for the next round (PROTOCOL.md: REVOKE, RECOVERING), or leaves the job (DRAIN).
  *
- * Called by session.c for REVOKE and DRAIN, and when the loop has restored (SETTLED). Invariant:
- * the session answers each REVOKE of a new round with one RECOVERING, after the loop has restored.
+ * Called by session.c for REVOKE and DRAIN, and when the training loop has restored its last commit
+ * (RESTORED). Invariant: the session answers each REVOKE of a new round with one RECOVERING, after
+ * the loop has restored.
  */
 #include "worker/core/session_internal.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* Sends RECOVERING: the loop has restored its last commit, and this worker holds these commits.
- * If no REVOKE of the driver has named the round, the driver may not know of the failure: then
- * the message also says why this worker gave the round up. */
+/* Sends RECOVERING: the training loop has restored its last commit, and this worker holds these
+ * commits. If no REVOKE of the driver has named the round, the driver may not know of the failure:
+ * then the message also says why this worker gave the round up. */
 static void send_recovering(struct session *session)
 {
     const struct session_dead *dead = &session->dead;
@@ -54,11 +55,11 @@ void session_on_revoke(struct session *session, const struct msg *msg)
     bool concerned;
 
     if (msg->round < session->round || msg->round < session->arrived.round) {
-        session_drop(session, msg, "stale");
+        session_drop(session, msg, "stale: a newer round is known");
         return;
     }
     if (msg->round <= session->dead.revoke_heard) {
-        session_drop(session, msg, "a repetition");
+        session_drop(session, msg, "a REVOKE of this or a later round has come before");
         return;
     }
     switch (session_state(session)) {
@@ -67,14 +68,15 @@ void session_on_revoke(struct session *session, const struct msg *msg)
         /* A REVOKE concerns a joiner in two cases: the joiner was prepared for the dead round,
          * or the message names the joiner. In the second case it was a member whose ROUND
          * message was lost. A joiner has nothing to restore. */
-        concerned = (next->state > PREPARED_WITHOUT_ME && next->round <= msg->round) ||
+        concerned = (next->state > PREPARED_NOT_LISTED && next->round <= msg->round) ||
                     msg->incarnation == session->incarnation;
         note_revoke(session, msg->round);
         if (!concerned) {
-            session_drop(session, msg, "not in a round");
+            session_drop(session, msg, "this worker is not a member of the round");
             return;
         }
-        sm_move(&session->sm, SESSION_RECOVERED, session->now_us, "the round to join is dead");
+        sm_move(&session->sm, SESSION_RECOVERED, session->now_us,
+                "the round that this worker was to join is dead");
         send_recovering(session);
         return;
     case SESSION_ENTERING:
@@ -96,23 +98,24 @@ void session_on_revoke(struct session *session, const struct msg *msg)
         session_cancel(session, msg->round);
 }
 
-/* Handles SETTLED: the loop has restored its last commit, and event->held lists the commits that
- * this worker holds. In REVOKED the worker leaves (`draining`), enters the round that has arrived,
- * or reports RECOVERING. In other states session_outside decides. */
-void session_on_settled(struct session *session, const struct session_event *event)
+/* Handles RESTORED: the training loop has restored its last commit, as DO_RESTORE has ordered, and
+ * event->held lists the commits that this worker holds. In REVOKED the worker leaves (`draining`),
+ * enters the round that has arrived, or reports RECOVERING. In all other states session_order_next
+ * gives the loop its next order. */
+void session_on_restored(struct session *session, const struct session_event *event)
 {
     ASSERT(session->loop.at == LOOP_RESTORING);
     session->loop.at = LOOP_WAITING;
     session->loop.went_on = false;
     session_keep_held(session, event->held);
     if (session->sm.state != SESSION_REVOKED) {
-        session_outside(session);
+        session_order_next(session);
     } else if (session->draining) {
-        session_leave(session, "drained");
+        session_leave(session, "the driver has asked this worker to leave");
     } else if (session->arrived.round) {
         session_enter_arrived(session);
     } else {
-        sm_move(&session->sm, SESSION_RECOVERED, session->now_us, "restored");
+        sm_move(&session->sm, SESSION_RECOVERED, session->now_us, "the last commit is restored");
         send_recovering(session);
     }
 }
@@ -125,15 +128,25 @@ void session_on_drain(struct session *session, const struct msg *msg)
     switch (session_state(session)) {
     case SESSION_JOINING:
     case SESSION_READY:
-    case SESSION_RECOVERED: session_leave(session, "drained"); return;
+    case SESSION_RECOVERED:
+        session_leave(session, "the driver has asked this worker to leave");
+        return;
     case SESSION_REVOKED:
         if (session->draining || session->arrived.round) {
-            session_drop(session, msg, session->draining ? "a repetition" : "a round waits for it");
+            session_drop(
+                session, msg,
+                session->draining
+                    ? "this worker was already asked to leave"
+                    : "a ROUND that lists this worker has arrived, so this worker enters it");
             return;
         }
         session->draining = true;
-        trace_add(session->trace, session->now_us, "session: drained; leaves once it is restored");
+        trace_add(session->trace, session->now_us,
+                  "session: this worker was asked to leave; it leaves when it has restored its "
+                  "last commit");
         return;
-    default: session_drop(session, msg, "news only; a switch will follow"); return;
+    default:
+        session_drop(session, msg, "this worker leaves at the switch that will follow");
+        return;
     }
 }

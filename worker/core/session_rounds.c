@@ -34,19 +34,19 @@ void session_on_prepare(struct session *session, const struct msg *msg)
     bool listed;
 
     if (session->sm.state == SESSION_JOINING)
-        why_not = "not built yet";
+        why_not = "this worker has not sent READY yet";
     else if (session_is_dead(session, msg->round) || msg->round < prepared->round ||
              msg->round < session->change.next || msg->round <= session->arrived.round)
-        why_not = "stale";
+        why_not = "stale: the round is dead, or a newer round is known";
     else if (msg->round == prepared->round && prepared->state >= PREPARED_OPEN) {
         /* PROTOCOL.md, K4: the driver repeats a message when it knows of no answer. A repeated
          * PREPARE is answered as the first one was. */
         send_prepared(session);
         return;
     } else if (msg->round == prepared->round)
-        why_not = "a repetition";
+        why_not = "this PREPARE has come before";
     else if (session->change.agreed || session->arrived.round)
-        why_not = "another round is agreed";
+        why_not = "another round is agreed, or its ROUND has come";
     if (why_not) {
         session_drop(session, msg, why_not);
         return;
@@ -57,14 +57,14 @@ void session_on_prepare(struct session *session, const struct msg *msg)
     /* The earlier change was a switch to an older round, which will never begin now. */
     if (session->change.next < msg->round)
         session_forget_change(session);
-    listed = session_lists_me(session, &msg->u.prepare.members);
+    listed = session_lists_worker(session, &msg->u.prepare.members);
     prepared->round = msg->round;
-    prepared->state = listed ? PREPARED_OPENING : PREPARED_WITHOUT_ME;
+    prepared->state = listed ? PREPARED_OPENING : PREPARED_NOT_LISTED;
     if (listed)
         session_do(session,
                    (struct session_action){ .kind = DO_PREPARE, .round = msg->round, .msg = msg });
-    trace_add(session->trace, session->now_us, "session: prepare round %" PRIu64 "%s", msg->round,
-              listed ? "" : ", without me");
+    trace_add(session->trace, session->now_us, "session: the driver prepares round %" PRIu64 "%s",
+              msg->round, listed ? "" : ", which does not list this worker");
 }
 
 /* Handles PREPARED, the answer to DO_PREPARE: notes the outcome and sends it to the driver. The
@@ -75,13 +75,15 @@ void session_on_prepared(struct session *session, const struct session_event *ev
 
     if (prepared->state != PREPARED_OPENING || prepared->round != event->round) {
         trace_add(session->trace, session->now_us,
-                  "session: round %" PRIu64 " is prepared, but no longer wanted", event->round);
+                  "session: round %" PRIu64 " is prepared, but was abandoned or replaced meanwhile",
+                  event->round);
         return;
     }
     prepared->state = event->code ? PREPARED_FAILED : PREPARED_OPEN;
     err_set(&prepared->outcome, event->code, "%s", event->text ? event->text : "");
-    trace_add(session->trace, session->now_us, "session: round %" PRIu64 " prepared: %s",
-              event->round, err_text(event->code));
+    trace_add(session->trace, session->now_us,
+              "session: the preparation of round %" PRIu64 " has ended: %s", event->round,
+              err_text(event->code));
     send_prepared(session);
 }
 
@@ -97,7 +99,7 @@ void session_on_abandon(struct session *session, const struct msg *msg)
     uint64_t next = msg->u.abandon.next;
 
     if (session_is_dead(session, next) || next <= msg->round) {
-        session_drop(session, msg, "stale");
+        session_drop(session, msg, "stale: the round is dead, or a newer round is known");
         return;
     }
     trace_add(session->trace, session->now_us, "session: round %" PRIu64 " is abandoned: %s", next,
@@ -113,13 +115,13 @@ void session_on_abandon(struct session *session, const struct msg *msg)
      * anywhere: so the session revokes its own round. */
     if (session->sm.state == SESSION_SWITCHED)
         session_revoke(session, session->round, 0 /* no failure here */,
-                       "abandoned after the switch");
+                       "the next round was abandoned after the switch");
     else
         session_forget_change(session);
 }
 
-/* Keeps a ROUND until the loop has left train. If there is no memory for the copy, the step
- * fails. */
+/* Keeps a ROUND until the training loop has left train. If there is no memory for the copy, the
+ * step fails. */
 static void keep_round(struct session *session, const struct msg *msg)
 {
     session_forget_arrived(session);
@@ -127,26 +129,27 @@ static void keep_round(struct session *session, const struct msg *msg)
         session->list->failed = true;
         return;
     }
-    session->draining = false; /* a round that lists this worker needs it: it does not leave */
-    trace_add(session->trace, session->now_us, "session: round %" PRIu64 " waits for the loop",
-              msg->round);
+    /* a round that lists this worker needs this worker, so it does not leave */
+    session->draining = false;
+    trace_add(session->trace, session->now_us,
+              "session: round %" PRIu64 " waits until the training loop can enter it", msg->round);
 }
 
-/* Handles ROUND: a round begins. If the round lists this worker, the loop enters it: now, or when
- * the loop has left train and restored what it must. If not, the worker leaves, or, as a joiner,
- * waits for another round. */
+/* Handles ROUND: a round begins. If the round lists this worker, the training loop enters it: now,
+ * or when the loop has left train and restored what it must. If not, the worker leaves, or, as a
+ * joiner, waits for another round. */
 void session_on_round(struct session *session, const struct msg *msg)
 {
-    bool listed = session_lists_me(session, &msg->u.round.members);
+    bool listed = session_lists_worker(session, &msg->u.round.members);
     bool agreed = session->change.agreed && msg->round == session->change.next;
 
     if (session_is_dead(session, msg->round) || msg->round <= session->arrived.round ||
         msg->round < session->change.next) {
-        session_drop(session, msg, "stale");
+        session_drop(session, msg, "stale: the round is dead, or a newer round is known");
         return;
     }
     switch (session_state(session)) {
-    case SESSION_JOINING: session_drop(session, msg, "not built yet"); return;
+    case SESSION_JOINING: session_drop(session, msg, "this worker has not sent READY yet"); return;
     case SESSION_READY:
     case SESSION_RECOVERED:
         /* After a recovery a worker leaves if the ROUND does not list it. A joiner, which was in
@@ -154,18 +157,19 @@ void session_on_round(struct session *session, const struct msg *msg)
         if (listed) {
             session_enter(session, msg);
         } else if (session->sm.state == SESSION_RECOVERED && session->round) {
-            session_leave(session, "a round has begun without me");
+            session_leave(session, "the round that has begun does not list this worker");
         } else {
             if (session->prepared.round <= msg->round)
                 session_forget_prepared(session);
-            session_drop(session, msg, "without me; waits for another");
+            session_drop(session, msg,
+                         "the round does not list this worker, which waits for another round");
         }
         return;
     case SESSION_REVOKED:
         if (listed)
             keep_round(session, msg);
         else
-            session_leave(session, "a round has begun without me");
+            session_leave(session, "the round that has begun does not list this worker");
         return;
     default: break;
     }
@@ -177,15 +181,16 @@ void session_on_round(struct session *session, const struct msg *msg)
     } else if (agreed && listed) {
         keep_round(session, msg);
     } else if (agreed && session->sm.state == SESSION_SWITCHED) {
-        session_leave(session, "the round has begun without me");
+        session_leave(session, "the agreed round has begun and does not list this worker");
     } else if (agreed) {
         session_forget_prepared(session); /* the worker then leaves at the agreed check */
-        session_drop(session, msg, "without me, and the agreed check is still to come");
+        session_drop(session, msg,
+                     "the round does not list this worker, which leaves at the agreed check");
     } else if (listed) {
         session_revoke(session, msg->round - 1, 0 /* no failure here */, "a later round has begun");
         keep_round(session, msg);
     } else {
         session_stop_loop(session, HVD_LEFT);
-        session_leave(session, "a later round has begun without me");
+        session_leave(session, "a later round has begun, which does not list this worker");
     }
 }

@@ -28,7 +28,7 @@ static const struct sm_state states[SESSION_STATE_COUNT] = {
 #define AT(place) (1u << LOOP_##place)
 #define ANYWHERE  (AT(AWAY) | AT(WAITING) | AT(ENTERING) | AT(TRAINING) | AT(RESTORING))
 
-const unsigned session_loop_places[SESSION_STATE_COUNT] = {
+const unsigned session_loop_allowed[SESSION_STATE_COUNT] = {
     [SESSION_JOINING]   = AT(AWAY),
     [SESSION_READY]     = AT(WAITING),
     [SESSION_ENTERING]  = AT(ENTERING),
@@ -51,7 +51,7 @@ static void check_state(const void *owner, unsigned state)
     const struct session_change *change = &session->change;
     bool in_round = session_in_round(session);
 
-    ASSERT(session_loop_places[state] & 1u << session->loop.at);
+    ASSERT(session_loop_allowed[state] & 1u << session->loop.at);
     if (in_round || state == SESSION_REVOKED)
         ASSERT(session->round > 0);
     if (in_round)

@@ -6,8 +6,8 @@
  *              the loop goes on to check n          k is the largest n of all members
  *              and waits at check n + 1
  *
- * Called by session.c for PENDING and SWITCH_AT, and for each CHECK of the loop. Invariant: a check
- * waits only after NEXT_CHECK was sent and before SWITCH_AT has come.
+ * Called by session.c for PENDING and SWITCH_AT, and for each CHECK of the training loop.
+ * Invariant: a check waits only after NEXT_CHECK was sent and before SWITCH_AT has come.
  */
 #include "base/time.h"
 #include "proto/commit.h"
@@ -15,18 +15,20 @@
 
 #include <inttypes.h>
 
-/* Compares the check at which the loop waits with the agreed check: revokes the round if the
- * loop is past it, lets the loop go on if it is before it, and switches if the two are equal. */
+/* Compares the check at which the training loop waits with the agreed check: revokes the round if
+ * the loop is past it, lets the loop go on if it is before it, and switches if the two are equal.
+ */
 static void switch_or_go_on(struct session *session, uint64_t check)
 {
     uint64_t next = session->change.next;
     /* True: the next round lists this worker: its ROUND has come, or its PREPARE listed the
      * worker. */
     bool listed = session->arrived.round == next || (session->prepared.round == next &&
-                                                     session->prepared.state > PREPARED_WITHOUT_ME);
+                                                     session->prepared.state > PREPARED_NOT_LISTED);
 
     if (check > session->change.check) {
-        session_revoke(session, session->round, 0 /* no failure here */, "past the agreed check");
+        session_revoke(session, session->round, 0 /* no failure here */,
+                       "this worker is past the agreed check");
         return;
     }
     if (check < session->change.check) {
@@ -40,15 +42,16 @@ static void switch_or_go_on(struct session *session, uint64_t check)
                                                  .commit = COMMIT_FIRST_OF(next) });
     if (listed) {
         session_answer(session, HVD_HOSTS_UPDATED);
-        sm_move(&session->sm, SESSION_SWITCHED, session->now_us, "at the agreed check");
+        sm_move(&session->sm, SESSION_SWITCHED, session->now_us,
+                "train has come to the agreed check");
     } else {
         session_answer(session, HVD_LEFT);
-        session_leave(session, "the next round is without me");
+        session_leave(session, "the next round does not list this worker");
     }
 }
 
-/* Tells the driver up to which check the loop goes on: at the check after it the loop waits for
- * SWITCH_AT. */
+/* Tells the driver up to which check the training loop goes on: at the check after it the loop
+ * waits for SWITCH_AT. */
 static void send_next_check(struct session *session, uint64_t check)
 {
     session->change.next_check_sent = true;
@@ -60,9 +63,9 @@ static void send_next_check(struct session *session, uint64_t check)
     });
 }
 
-/* Handles CHECK: the loop has come to a check and waits for the answer. In ACTIVE the answer is 0,
- * unless the check is the agreed one; while the members still agree on it, the answer may have to
- * wait. In the other states the answer tells train to return. */
+/* Handles CHECK: the training loop has come to a check and waits for the answer. In ACTIVE the
+ * answer is 0, unless the check is the agreed one; while the members still agree on it, the answer
+ * may have to wait. In the other states the answer tells train to return. */
 void session_on_check(struct session *session, const struct session_event *event)
 {
     struct session_change *change = &session->change;
@@ -80,8 +83,8 @@ void session_on_check(struct session *session, const struct session_event *event
                    event->check > change->next_check) { /* the check waits until SWITCH_AT comes */
             loop->waiting_us = session->now_us;
             loop->warn_stall_us = time_add(session->now_us, session->stall_warning_us);
-            trace_add(session->trace, session->now_us, "session: check %" PRIu64 " waits",
-                      event->check);
+            trace_add(session->trace, session->now_us,
+                      "session: check %" PRIu64 " waits for SWITCH_AT", event->check);
         } else {
             if (change->next && !change->next_check_sent)
                 send_next_check(session, event->check);
@@ -98,7 +101,7 @@ void session_on_check(struct session *session, const struct session_event *event
     case SESSION_LEFT: session_answer(session, HVD_LEFT); return;
     case SESSION_DISMISSED: session_answer(session, HVD_DONE); return;
     case SESSION_LOST: session_answer(session, HVD_E_LOST); return;
-    default: PANIC("a check in %s", sm_name(&session->sm));
+    default: PANIC("a check in the state %s, in which train does not run", sm_name(&session->sm));
     }
 }
 
@@ -107,11 +110,12 @@ void session_on_check(struct session *session, const struct session_event *event
 static const char *why_ignored(const struct session *session, const struct msg *msg, uint64_t next)
 {
     if (!session_in_train(session) || msg->round != session->round)
-        return "not of a round that runs here";
+        return "this worker does not train in the round of this message";
     if (session_is_dead(session, next) || next < session->change.next)
-        return "stale";
+        return "stale: the next round is dead, or a newer one is planned";
     if (session->change.agreed)
-        return next == session->change.next ? "a repetition" : "another round is agreed";
+        return next == session->change.next ? "the switch to this round is agreed already"
+                                            : "the switch to another round is agreed already";
     return NULL;
 }
 
@@ -133,12 +137,13 @@ void session_on_pending(struct session *session, const struct session_event *eve
     const char *why = why_ignored(session, msg, next);
 
     if (!why && next == session->change.next)
-        why = "a repetition";
+        why = "this PENDING has come before";
     if (why) {
         session_drop(session, msg, why);
         return;
     }
-    trace_add(session->trace, session->now_us, "session: round %" PRIu64 " is pending", next);
+    trace_add(session->trace, session->now_us, "session: a switch to round %" PRIu64 " is planned",
+              next);
     begin_change(session, next);
     if (session->loop.check_waits) { /* this check waits because of an older change */
         send_next_check(session, checks - 1);
@@ -161,8 +166,9 @@ void session_on_switch_at(struct session *session, const struct msg *msg)
         session_drop(session, msg, why);
         return;
     }
-    trace_add(session->trace, session->now_us, "session: to round %" PRIu64 " at check %" PRIu64,
-              next, msg->u.switch_at.check);
+    trace_add(session->trace, session->now_us,
+              "session: the switch to round %" PRIu64 " is agreed: at check %" PRIu64, next,
+              msg->u.switch_at.check);
     if (next > session->change.next)
         begin_change(session, next);
     session->change.agreed = true;
@@ -171,5 +177,5 @@ void session_on_switch_at(struct session *session, const struct msg *msg)
         switch_or_go_on(session, session->loop.checks - 1);
     else if (session->change.check < session->loop.checks)
         session_revoke(session, session->round, 0 /* no failure here */,
-                       "the agreed check has passed");
+                       "this worker is past the agreed check");
 }

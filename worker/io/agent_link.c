@@ -46,10 +46,11 @@ int agent_link_connect(const char *name, int64_t patience_us, int *ret_fd, struc
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         return err_set(err, HVD_E_LIMIT,
-                       "no descriptor is left for the agent's socket; raise the limit of open "
+                       "no descriptor is free for the agent's socket; raise the limit of open "
                        "files (ulimit -n)");
     if (fd < 0)
-        return err_set(err, HVD_E_IO, "%s: %s", name, strerror(errno));
+        return err_set(err, HVD_E_IO, "no Unix socket can be made (%s); allow this call",
+                       strerror(errno));
     /* The timeout limits a connect while the agent's queue of connections is full. Sends use
      * MSG_DONTWAIT, so they never wait. A signal, also SIGCONT, ends such a connect early. */
     number = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ? errno : EINTR;
@@ -75,13 +76,13 @@ int agent_link_connect(const char *name, int64_t patience_us, int *ret_fd, struc
      * shows. A process of root accepts an agent of any user: the command of a job may begin with
      * sudo. */
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes))
-        rc = err_set(err, HVD_E_IO, "%s: the user of the agent cannot be read: %s", name,
-                     strerror(errno));
+        rc = err_set(err, HVD_E_IO, "%s: the agent's user cannot be read (%s); allow getsockopt",
+                     name, strerror(errno));
     else if (peer.uid != geteuid() && peer.uid != 0 && geteuid() != 0)
-        rc = err_set(err, HVD_E_DENIED,
-                     "%s: process %d of user %u listens there, not the agent; this process must "
-                     "end",
-                     name, (int)peer.pid, (unsigned)peer.uid);
+        rc = err_set(
+            err, HVD_E_DENIED,
+            "%s: process %d of user %u listens at this name, not the agent; end this process", name,
+            (int)peer.pid, (unsigned)peer.uid);
     if (rc)
         close(fd);
     else
@@ -175,15 +176,14 @@ int agent_link_take_fd(struct agent_link *link)
 int agent_link_no_fd(int fd, const char *what, struct hvd_err *err)
 {
     if (fd == AGENT_LINK_NO_ROOM)
-        return err_set(
-            err, HVD_E_LIMIT,
-            "%s, but this process has no descriptor left for it; raise the limit of open files "
-            "(ulimit -n)",
-            what);
-    return err_set(
-        err, HVD_E_PROTO,
-        "%s, but sent no descriptor with its message; agent and library must be of one release",
-        what);
+        return err_set(err, HVD_E_LIMIT,
+                       "%s, but this process has no free descriptor for this memory; raise the "
+                       "limit of open files (ulimit -n)",
+                       what);
+    return err_set(err, HVD_E_PROTO,
+                   "%s, but sent no descriptor with the message; install the same release of the "
+                   "agent and of libhvd",
+                   what);
 }
 
 /* Receives the next message: 1: *ret_msg has it; 0: no message is complete yet; below 0: an error.

@@ -50,17 +50,18 @@ static int hold_page(int fd, uint64_t incarnation, struct page **ret_page, struc
         return agent_link_no_fd(fd, "the agent shares a page with its worker", err);
     if (fstat(fd, &file) || file.st_size < PAGE_BYTES)
         return err_set(err, HVD_E_PROTO,
-                       "the page that the agent shares with its worker is too small; agent and "
-                       "library must be of one release");
+                       "the page that the agent shares with its worker is too small; install the "
+                       "same release of the agent and of libhvd");
     page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED)
         return err_set(err, HVD_E_NOMEM,
-                       "the page that the agent shares with its worker cannot be mapped: %s",
+                       "the page that the agent shares with its worker cannot be mapped: %s; raise "
+                       "the limit of memory (ulimit -v), or free memory on this host",
                        strerror(errno));
     if (page->magic != PAGE_MAGIC || page->version != PAGE_VERSION)
         rc = err_set(err, HVD_E_PROTO,
-                     "the page that the agent shares with its worker has another version; agent "
-                     "and library must be of one release");
+                     "the page that the agent shares with its worker has another version; install "
+                     "the same release of the agent and of libhvd");
     else if (page->incarnation != incarnation)
         rc = err_set(err, HVD_E_PROTO,
                      "the agent has sent the page of another worker, which is a bug of "
@@ -69,7 +70,7 @@ static int hold_page(int fd, uint64_t incarnation, struct page **ret_page, struc
         rc = life_hold(page);
     if (rc == HVD_E_BUSY)
         err_set(err, rc,
-                "another process of this worker has called hvd_init already; call it in one "
+                "another process of this worker has called hvd_init already; call hvd_init in one "
                 "process only");
     else if (rc == HVD_E_UNSUPPORTED)
         err_set(err, rc,
@@ -110,15 +111,15 @@ int greeting_exchange(struct agent_link *link, uint64_t incarnation, struct msg 
     fd = agent_link_take_fd(link);
     if (welcome.type == MSG_REFUSED)
         rc = err_set(err, welcome.u.refused.code < 0 ? welcome.u.refused.code : HVD_E_DENIED,
-                     "the agent refuses this process: %s", welcome.u.refused.text);
+                     "the agent of this host refuses this process: %s", welcome.u.refused.text);
     else if (welcome.type == MSG_BYE)
         rc = err_set(err, HVD_E_LOST,
                      "the agent of this host is ending (%s), so this process must end too",
                      welcome.u.bye.reason);
     else if (welcome.type != MSG_WELCOME_WORKER)
         rc = err_set(err, HVD_E_PROTO,
-                     "the agent has answered HELLO_WORKER with a wrong message; agent and library "
-                     "must be of one release");
+                     "the agent has answered HELLO_WORKER with a wrong message; install the same "
+                     "release of the agent and of libhvd");
     else
         rc = hold_page(fd, incarnation, ret_page, err);
     if (fd >= 0)

@@ -50,6 +50,8 @@ void mailbox_release(struct mailbox *mailbox)
 {
     for (size_t i = 0; i < mailbox->orders.count; i++)
         msg_release(&mailbox->orders.items[i].msg);
+    for (size_t i = 0; i < mailbox->said.count; i++)
+        msg_release(&mailbox->said.items[i].msg);
     VEC_RELEASE(&mailbox->orders);
     VEC_RELEASE(&mailbox->said);
     forget_answer(mailbox);
@@ -66,7 +68,7 @@ static void wake_thread(struct mailbox *mailbox)
     }
 }
 
-/* ---- by the session's thread ----------------------------------------------------------------- */
+/* ---- called by the session's thread ---------------------------------------------------------- */
 
 /* Takes all events out of the mailbox. *ret_said must be an empty list: the two lists change
  * places, so that their memory is used again. Also returns the request that is not sent yet (NULL:
@@ -149,27 +151,30 @@ void mailbox_break(struct mailbox *mailbox)
     pthread_mutex_unlock(&mailbox->lock);
 }
 
-/* ---- by other threads ------------------------------------------------------------------------ */
+/* ---- called by other threads ----------------------------------------------------------------- */
 
 /* Puts an event in for the session's thread, with copies of all data to which the event points.
  * Only the message `ready` is not copied: its sender does not change it until the loop gets an
  * order. */
 void mailbox_say(struct mailbox *mailbox, const struct session_event *event)
 {
+    struct msg copy = { .type = 0 };
     struct said *said;
 
-    ASSERT(!event->msg && !event->stalled);
+    ASSERT(!event->stalled && (!event->msg || event->kind == SESSION_STORE));
     pthread_mutex_lock(&mailbox->lock);
     /* a session that has lost an event, or is closing, takes no further event */
     if (mailbox->broken || mailbox->closing) {
         pthread_mutex_unlock(&mailbox->lock);
         return;
     }
-    if (VEC_RESERVE(&mailbox->said, 1, SAID_MAX)) {
+    if ((event->msg && msg_copy(event->msg, &copy)) || VEC_RESERVE(&mailbox->said, 1, SAID_MAX)) {
+        msg_release(&copy);
         mailbox->closing = true; /* a session that misses an event cannot go on */
     } else {
         said = &mailbox->said.items[mailbox->said.count++];
         said->event = *event;
+        said->msg = copy;
         if (event->text)
             snprintf(said->text, sizeof(said->text), "%s", event->text);
         if (event->held) {
@@ -232,7 +237,7 @@ int mailbox_pause(struct mailbox *mailbox, uint64_t round, int64_t until_us)
 
 /* Sends a request to the agent and waits for the answer. A request of the training loop (aside
  * is false) waits until an earlier request is done. A request of another thread (aside is true)
- * is less urgent: it ends with HVD_E_REVOKED when the loop has a request. Both end with
+ * is less urgent: it ends with HVD_E_REVOKED when the training loop has a request. Both end with
  * HVD_E_REVOKED when `round` is cancelled (0: no round is meant), and with HVD_E_LOST when the
  * agent or the session's thread is gone. */
 static int ask(struct mailbox *mailbox, const struct msg *request, uint64_t round, bool aside,
@@ -286,11 +291,11 @@ static int ask(struct mailbox *mailbox, const struct msg *request, uint64_t roun
 int mailbox_ask(struct mailbox *mailbox, const struct msg *request, uint64_t round,
                 struct msg *ret_answer, int *ret_fd)
 {
-    return ask(mailbox, request, round, false /* not aside */, ret_answer, ret_fd);
+    return ask(mailbox, request, round, false /* the training loop asks */, ret_answer, ret_fd);
 }
 
 int mailbox_ask_aside(struct mailbox *mailbox, const struct msg *request, uint64_t round,
                       struct msg *ret_answer, int *ret_fd)
 {
-    return ask(mailbox, request, round, true /* aside */, ret_answer, ret_fd);
+    return ask(mailbox, request, round, true /* another thread asks */, ret_answer, ret_fd);
 }

@@ -22,6 +22,7 @@ struct said {
     struct msg_held held[LIMIT_COMMITS_HELD];
     struct msg_held_list held_list;
     struct msg_entered entered;
+    struct msg msg; /* owned; of SESSION_STORE */
 };
 
 struct said_list VEC(struct said);
@@ -45,8 +46,9 @@ struct mailbox {
     int answer_fd;     /* the descriptor that came with the answer; -1: none */
     /* true: the session's thread must end, because mailbox_close was called or an event was lost */
     bool closing;
-    bool broken;                /* true: the session's thread has ended or is about to end */
-    _Atomic uint64_t cancelled; /* this round and all earlier rounds are cancelled */
+    bool broken; /* true: the session's thread has ended or is about to end */
+    /* the number of a round: that round and all earlier rounds are cancelled */
+    _Atomic uint64_t cancelled;
 };
 
 int mailbox_init(struct mailbox *mailbox) MUST_CHECK;
@@ -86,7 +88,7 @@ int mailbox_ask(struct mailbox *mailbox, const struct msg *request, uint64_t rou
                 struct msg *ret_answer, int *ret_fd) MUST_CHECK;
 
 /* Sends a request as mailbox_ask does, for a thread other than the training loop. This request
- * gives way: HVD_E_REVOKED also when the training loop has a request of its own. */
+ * gives way: HVD_E_REVOKED also when the training loop has a request for the agent. */
 int mailbox_ask_aside(struct mailbox *mailbox, const struct msg *request, uint64_t round,
                       struct msg *ret_answer, int *ret_fd) MUST_CHECK;
 

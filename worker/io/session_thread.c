@@ -22,6 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define STARTING 1 /* `started` until the thread has greeted the agent, or has failed */
+
 /* how long the thread tries to send unsent messages before it ends */
 #define FLUSH_US (5 * TIME_S)
 
@@ -29,14 +31,16 @@ struct session_thread {
     pthread_t thread;
     struct session_hooks hooks;
     struct mailbox mailbox;
-    _Atomic bool watched; /* checks come to the session: DO_WATCH, or a PENDING is being handled */
+    /* true: the training loop brings each of its checks to the session: after DO_WATCH, while this
+     * thread handles a PENDING, and when the session has ended */
+    _Atomic bool watched;
     _Atomic uint64_t checks; /* number of checks of the round that the training loop has come to */
 
-    /* borrowed from the thread that starts this one; valid only while `started` is 1 */
+    /* borrowed from the thread that starts this one; valid only while `started` is STARTING */
     const char *agent;
     struct msg *ret_welcome;
     struct hvd_err *err;
-    _Atomic int started; /* 1: still starting; 0: started; an error code: the start has failed */
+    _Atomic int started; /* STARTING; 0: started; an error code: the start has failed */
 
     /* used by this thread alone */
     uint64_t incarnation;
@@ -86,9 +90,15 @@ static int step_session(struct session_thread *self, struct session_event *event
             continue;
         case DO_PREPARE: hooks->prepare(hooks->arg, action->msg); continue;
         case DO_ABANDON: hooks->abandon(hooks->arg, action->round); continue;
+        case DO_PERSISTED:
+            hooks->persisted(hooks->arg, action->commit, action->code, action->text);
+            continue;
+        case DO_STORED: hooks->stored(hooks->arg, &action->msg->u.stored); continue;
         case DO_CANCEL:
-            hooks->cancel(hooks->arg, action->round);
+            /* The hook gives HVD_E_REVOKED to the program, whose train may return it at once: by
+             * then the round counts as cancelled. */
             mailbox_cancel(&self->mailbox, action->round);
+            hooks->cancel(hooks->arg, action->round);
             continue;
         case DO_ENTER: /* the training loop is outside train and makes no check */
             rc = msg_copy(action->msg, &order.msg);
@@ -100,7 +110,8 @@ static int step_session(struct session_thread *self, struct session_event *event
         case DO_ANSWER:
         case DO_RESTORE:
         case DO_RETURN: break;
-        case DO_COUNT: PANIC("a session's action of kind %d", (int)action->kind);
+        case DO_COUNT:
+            PANIC("the thread of the session has got an action of kind %d", (int)action->kind);
         }
         rc = mailbox_order(&self->mailbox, &order);
         if (rc)
@@ -109,7 +120,7 @@ static int step_session(struct session_thread *self, struct session_event *event
     return rc;
 }
 
-/* ---- one iteration --------------------------------------------------------------------------- */
+/* ---- one iteration of the thread ------------------------------------------------------------- */
 
 /* Handles everything that the agent has sent by now. GRANTED and FETCHED are for the thread that
  * has sent the request, all other messages are for the session. A code other than 0: the session
@@ -130,6 +141,7 @@ static int hear_agent(struct session_thread *self)
             event = (struct session_event){ .kind = SESSION_CLOSED };
             agent_link_cut(&self->link);
             mailbox_cancel(&self->mailbox, UINT64_MAX);
+            self->hooks.stored(self->hooks.arg, NULL);
             return step_session(self, &event);
         }
         rc = 0;
@@ -166,7 +178,7 @@ static int hear_mailbox(struct session_thread *self, struct said_list *said, boo
     int rc = 0;
 
     mailbox_take(&self->mailbox, said, &request, ret_closing);
-    for (size_t i = 0; !rc && i < said->count; i++) {
+    for (size_t i = 0; i < said->count; i++) {
         struct said *one = &said->items[i];
         struct session_event event = one->event;
 
@@ -180,7 +192,11 @@ static int hear_mailbox(struct session_thread *self, struct said_list *said, boo
         }
         if (event.entered)
             event.entered = &one->entered;
-        rc = step_session(self, &event);
+        if (event.msg)
+            event.msg = &one->msg;
+        if (!rc)
+            rc = step_session(self, &event);
+        msg_release(&one->msg);
     }
     said->count = 0;
     if (!rc && request) {
@@ -239,7 +255,7 @@ static void serve_session(struct session_thread *self)
     VEC_RELEASE(&said);
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- start and end of the thread ------------------------------------------------------------- */
 
 static void tell_started(struct session_thread *self, int code)
 {
@@ -304,7 +320,7 @@ static void *run_session(void *arg)
 }
 
 /* Starts the thread, and waits until the thread has greeted the agent or has failed: `started` is
- * then no longer 1. */
+ * then no longer STARTING. */
 int session_thread_start(const char *agent, uint64_t incarnation, const struct session_hooks *hooks,
                          struct session_thread **ret_thread, struct msg *ret_welcome,
                          struct hvd_err *err)
@@ -316,9 +332,8 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
         mem_free(self);
         return err_set(err, rc,
                        rc == HVD_E_LIMIT
-                           ? "no descriptor is left for the session with the agent; "
-                             "raise the limit of open files "
-                             "(ulimit -n)"
+                           ? "this process has no free descriptor for the session with the agent; "
+                             "raise the limit of open files (ulimit -n)"
                            : "no memory for the session with the agent; free memory on this host");
     }
     self->hooks = *hooks;
@@ -326,7 +341,7 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
     self->incarnation = incarnation;
     self->ret_welcome = ret_welcome;
     self->err = err;
-    self->started = 1;
+    self->started = STARTING;
     session_action_list_init(&self->list);
     rc = thread_start(&self->thread, 0, run_session, self);
     if (rc) {
@@ -335,7 +350,7 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
                 "processes (ulimit -u)");
     } else {
         pthread_mutex_lock(&self->mailbox.lock);
-        while (atomic_load(&self->started) == 1)
+        while (atomic_load(&self->started) == STARTING)
             pthread_cond_wait(&self->mailbox.changed, &self->mailbox.lock);
         pthread_mutex_unlock(&self->mailbox.lock);
         rc = atomic_load(&self->started);
@@ -387,7 +402,7 @@ void session_thread_free(struct session_thread *self)
     mem_free(self);
 }
 
-/* ---- for other threads ----------------------------------------------------------------------- */
+/* ---- called by other threads ----------------------------------------------------------------- */
 
 /* Counts the check first and reads `watched` second, because hear_agent does the two in the
  * other order: so no check is missed by both threads. */
@@ -425,7 +440,7 @@ int session_thread_snapshot(struct session_thread *self, const struct msg_snapsh
     const struct msg request = { .type = MSG_SNAPSHOT, .u.snapshot = *snapshot };
     struct msg answer = { 0 };
     int fd = -1;
-    int rc = mailbox_ask(&self->mailbox, &request, 0 /* of no round */, &answer, &fd);
+    int rc = mailbox_ask(&self->mailbox, &request, 0 /* no round is meant */, &answer, &fd);
 
     if (rc)
         return err_set(err, rc, AGENT_LINK_GONE);
@@ -462,7 +477,8 @@ static int fetch_once(struct session_thread *self, uint64_t round, const struct 
 
 /* Lets the agent of this host connect to the agents of these sources (with a FETCH of commit 0),
  * so that a later fetch begins at once. Returns 0 when one source is connected, and also when
- * the training loop needs the agent for a request of its own. */
+ * the training loop sends a request to the agent, because the agent answers one request at a
+ * time. */
 int session_thread_reach(struct session_thread *self, uint64_t round,
                          const struct msg_source_list *sources, struct hvd_err *err)
 {
@@ -472,20 +488,19 @@ int session_thread_reach(struct session_thread *self, uint64_t round,
     int rc;
 
     request.u.fetch = (struct msg_fetch){ .number = ++self->fetches, .sources = *sources };
-    rc = mailbox_ask_aside(&self->mailbox, &request, 0 /* of no round */, &answer, &fd);
+    rc = mailbox_ask_aside(&self->mailbox, &request, 0 /* no round is meant */, &answer, &fd);
     if (fd >= 0)
         close(fd);
-    if (rc == HVD_E_REVOKED) /* the loop has a request of its own now, so connecting before is not
-                                needed any more */
+    if (rc == HVD_E_REVOKED) /* The training loop has sent a SNAPSHOT or a FETCH. A FETCH connects
+                                to its sources itself, so they need not be connected before it. */
         return 0;
     if (rc)
         return err_set(err, rc, AGENT_LINK_GONE);
     if (answer.u.fetched.code)
-        rc = err_set(
-            err, answer.u.fetched.code,
-            "none of the agents that have the state of the next round can be reached; check the "
-            "network between the hosts: %s",
-            answer.u.fetched.text);
+        rc = err_set(err, answer.u.fetched.code,
+                     "none of the agents that have the state of the next round can be reached: %s; "
+                     "check the network between the hosts",
+                     answer.u.fetched.text);
     msg_release(&answer);
     return rc;
 }

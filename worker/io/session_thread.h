@@ -5,7 +5,7 @@
  * so a heartbeat proves only that this process lives.
  *
  *     loop ──session_thread_say──► session ──► DO_SEND ──► agent
- *       ▲                             │ DO_CANCEL, DO_PREPARE, DO_ABANDON ──► hooks, at once
+ *       ▲                             │ DO_CANCEL, DO_PERSISTED, DO_STORED ... ──► hooks, at once
  *       └──session_thread_next────────┘ DO_COMMIT, DO_ANSWER, DO_RESTORE, DO_ENTER, DO_RETURN
  *
  * "The loop" is the training loop: the thread that has called hvd_elastic_run.
@@ -26,6 +26,10 @@ struct session_hooks {
     void (*abandon)(void *arg, uint64_t round);
     /* a change of the membership is coming (true), or is no longer coming */
     void (*watch)(void *arg, bool coming);
+    /* the requests for a checkpoint of a commit up to `commit` are done; `text` is borrowed */
+    void (*persisted)(void *arg, uint64_t commit, int code, const char *text);
+    /* a call of hvd/store.h has its answer, which is borrowed; NULL: no call will have one */
+    void (*stored)(void *arg, const struct msg_stored *stored);
     /* The watchdog: returns true when the training loop or a collective has made no progress for
      * the stall warning time; *ret_stalled then describes the stall. It is called about four
      * times in that time. */
@@ -43,8 +47,8 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
 /* Lets the thread run on this core only. HVD_E_INVAL: the process may not use that core. */
 int session_thread_pin(struct session_thread *self, unsigned core, struct hvd_err *err) MUST_CHECK;
 
-/* Ends the thread. Before, the thread tries for at most 5 s to send unsent messages. Later
- * events are dropped. NULL is allowed. */
+/* Ends the thread. Before it ends, the thread tries for at most 5 s to send its unsent messages.
+ * Events that come later are dropped. NULL is allowed. */
 void session_thread_stop(struct session_thread *self);
 /* Called after session_thread_stop, when no thread can pass an event any more. NULL is allowed. */
 void session_thread_free(struct session_thread *self);
@@ -84,8 +88,8 @@ int session_thread_snapshot(struct session_thread *self, const struct msg_snapsh
                             int *ret_fd, struct hvd_err *err) MUST_CHECK;
 
 /* Lets the agent connect to these sources before a fetch needs them. HVD_E_LOST: the agent
- * reaches none of them. The connecting thread calls it, not the loop: when the loop has a
- * request at the same time, the call returns 0 at once. */
+ * reaches none of them. The connecting thread calls it, not the loop: when the loop sends a
+ * SNAPSHOT or a FETCH at the same time, the call returns 0 at once. */
 int session_thread_reach(struct session_thread *self, uint64_t round,
                          const struct msg_source_list *sources, struct hvd_err *err) MUST_CHECK;
 

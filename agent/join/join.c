@@ -1,0 +1,437 @@
+/*
+ * join.c: the connection of a host that joins, from the first attempt to the end of the job. main.c
+ * calls join_run. The states of the process:
+ *
+ *     DOWN ──► DIALLING ──► GREETING ──► IN        and from each of them, after SIGTERM or the
+ *      ▲           │            │         │        STOP of the driver, to LEAVING, which ends when
+ *      └───────────┴────────────┴─────────┘        the agent of this host has ended
+ */
+#include "agent/join/join_internal.h"
+#include "agent/join/join_places.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "os/clock.h"
+#include "proto/catalog.h"
+#include "seal/seal.h"
+#include "wire/conn.h"
+
+#include <event2/event.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define REDIAL_US    TIME_S /* the wait between two attempts, on average */
+#define REFUSALS_MAX 4      /* so the wait is up to 16 times as long */
+/* how long an agent that was told to end at once may take to end */
+#define HASTE_US     (5 * TIME_S)
+#define STOP_MORE_US (15 * TIME_S) /* beyond the grace of a STOP */
+#define JOIN_SIGNALS 3
+
+enum join_state { STATE_DOWN, STATE_DIALLING, STATE_GREETING, STATE_IN, STATE_LEAVING };
+
+struct join {
+    const struct join_config *config;
+    struct event_base *base;
+    struct tls *tls;
+    struct conn *conn; /* NULL: none */
+    struct event *timer, *signals[JOIN_SIGNALS];
+    struct join_agent agent;
+    struct join_places places;
+    enum join_state state;
+    uint64_t number; /* of this process */
+    uint64_t beats;
+    int64_t beat_us, lease_us, grace_us; /* of the driver's welcome */
+    int64_t dial_at_us, beat_at_us, heard_us;
+    int64_t give_up_at_us; /* without a driver until then; TIME_NEVER: never */
+    int64_t end_at_us; /* LEAVING: the agent is ended at once, or this process no longer waits */
+    bool hasty;        /* LEAVING: the agent was ended at once */
+    unsigned refusals; /* handshakes in a row that the driver refused */
+    bool was_in;
+    int result;
+    char said[ERR_TEXT_MAX]; /* why there is no connection, as it was logged last */
+};
+
+/* Arms the timer for the next thing that is due. */
+static void join_arm(struct join *join)
+{
+    int64_t now_us = clock_now_us(), due_us = TIME_NEVER;
+    struct timeval wait;
+
+    if (join->state == STATE_DOWN)
+        due_us = join->dial_at_us;
+    else if (join->state == STATE_IN)
+        due_us = join->beat_at_us;
+    else if (join->state == STATE_LEAVING)
+        due_us = join->end_at_us;
+    if (join->state < STATE_IN && join->give_up_at_us < due_us)
+        due_us = join->give_up_at_us;
+    if (due_us == TIME_NEVER) {
+        evtimer_del(join->timer);
+        return;
+    }
+    wait = clock_timeval(due_us > now_us ? due_us - now_us : 0);
+    evtimer_add(join->timer, &wait);
+}
+
+static void join_finish(struct join *join, int result)
+{
+    join->result = result;
+    event_base_loopbreak(join->base);
+}
+
+/* There is no connection: the reason is logged unless it is that of the last time, and another
+ * attempt follows. */
+static void join_down(struct join *join, const char *why)
+{
+    bool wrong_key = strstr(why, TLS_REFUSED) != NULL;
+    uint64_t spread = 0;
+    int64_t wait_us;
+
+    if (join->state == STATE_LEAVING)
+        return;
+    /* A driver that refuses the token will hardly take it later. */
+    join->refusals = wrong_key && join->refusals < REFUSALS_MAX ? join->refusals + 1
+                     : wrong_key                                ? REFUSALS_MAX
+                                                                : 0;
+    wait_us = REDIAL_US << join->refusals;
+    if (strncmp(join->said, why, sizeof(join->said) - 1) != 0)
+        log_warning(NET, "%s; tried again until a driver lets this host in%s", why,
+                    wrong_key ? " (the token is wrong, or that driver is one of another job)" : "");
+    snprintf(join->said, sizeof(join->said), "%s", why);
+    (void)!seal_random(&spread, sizeof(spread)); /* many hosts do not come in step */
+    join->dial_at_us =
+        time_add(clock_now_us(), wait_us / 2 + (int64_t)(spread % (uint64_t)wait_us));
+    if (join->state == STATE_IN)
+        join->give_up_at_us = time_add(clock_now_us(), join->grace_us);
+    join->state = STATE_DOWN;
+    join_arm(join);
+}
+
+/* The host leaves, or the job is over: this process ends when the agent has ended. */
+static void join_leave(struct join *join, int64_t wait_us)
+{
+    join->state = STATE_LEAVING;
+    join->end_at_us = time_add(clock_now_us(), wait_us);
+    if (!join_agent_lives(&join->agent))
+        join_finish(join, JOIN_DONE);
+    else
+        join_arm(join);
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static void join_on_start_failed(void *arg, const char *why)
+{
+    struct join *join = arg;
+    struct msg msg = { .type = MSG_NOT_STARTED };
+    char text[LIMIT_REASON_BYTES + 1];
+
+    if (join->state != STATE_IN)
+        return;
+    snprintf(text, sizeof(text), "%.*s", LIMIT_REASON_BYTES, why);
+    for (char *at = text; *at; at++)
+        if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f)
+            *at = '?';
+    msg.u.not_started.text = text;
+    (void)!conn_send(join->conn, &msg, NULL);
+}
+
+/* Adds to the settings of a START the addresses at which the agent dials the driver: that of this
+ * connection, then the others of --join; and the options of the command line for each agent. */
+static void join_start_agent(struct join *join, const struct msg *msg)
+{
+    const struct msg_bytes *given = &msg->u.start.settings;
+    const char *peer = conn_peer(join->conn);
+    char why[ERR_TEXT_MAX];
+    struct buf settings;
+    int rc;
+
+    buf_init(&settings, LIMIT_CONFIG_TEXT_BYTES);
+    rc = buf_append(&settings, given->at, given->length);
+    rc = rc ? rc : buf_printf(&settings, "\ndrivers = \"%s\"\n", peer);
+    for (size_t i = 0, count = 1; !rc && i < join->places.count && count < LIMIT_ADDRESSES; i++)
+        if (strcmp(join->places.text[i], peer) != 0) {
+            rc = buf_printf(&settings, "drivers = \"%s\"\n", join->places.text[i]);
+            count++;
+        }
+    rc = rc ? rc : buf_append_text(&settings, join->config->more);
+    rc = rc ? rc : join_agent_start(&join->agent, &settings);
+    buf_release(&settings); /* wipes the key */
+    if (rc) {
+        snprintf(
+            why, sizeof(why),
+            "hvd-agent --join on %s could not run the program of the agent: %s; its log on that "
+            "host says more",
+            join->config->name, err_text(rc));
+        join_on_start_failed(join, why);
+    }
+}
+
+static void join_welcome(struct join *join, const struct msg_welcome_agent *welcome)
+{
+    conn_greeted(join->conn);
+    join->beat_us = welcome->beat_us > 0 ? welcome->beat_us : TIME_S;
+    join->lease_us = welcome->lease_us > 0 ? welcome->lease_us : 10 * TIME_S;
+    join->grace_us = welcome->driver_grace_us > 0 ? welcome->driver_grace_us : 10 * TIME_MIN;
+    join->state = STATE_IN;
+    join->was_in = true;
+    join->give_up_at_us = TIME_NEVER;
+    join->beat_at_us = time_add(clock_now_us(), join->beat_us);
+    join->said[0] = '\0';
+    log_info(NET, "host %s has joined the job of the driver at %s", join->config->name,
+             conn_peer(join->conn));
+    join_arm(join);
+}
+
+static void join_on_msg(void *arg, const struct msg *msg)
+{
+    struct join *join = arg;
+    char why[ERR_TEXT_MAX];
+    struct hvd_err err;
+    int64_t wait_us;
+    int code;
+
+    if (msg_allowed(msg->type, LINK_DRIVER_TO_AGENT,
+                    join->state == STATE_GREETING ? WHEN_GREETING : WHEN_OPEN, &err)) {
+        conn_drop(join->conn);
+        join->conn = NULL;
+        join_down(join, err.text);
+        return;
+    }
+    join->heard_us = clock_now_us();
+    switch ((unsigned)msg->type) {
+    case MSG_WELCOME_AGENT: join_welcome(join, &msg->u.welcome_agent); break;
+    case MSG_START:
+        if (join->state == STATE_IN)
+            join_start_agent(join, msg);
+        break;
+    case MSG_REFUSED:
+        code = msg->u.refused.code;
+        snprintf(why, sizeof(why), "the driver at %s does not let this host join: %s",
+                 conn_peer(join->conn), msg->u.refused.text);
+        conn_close(join->conn);
+        join->conn = NULL;
+        if (code == HVD_E_MISMATCH) {
+            log_info(NET, "the job is over");
+            join_leave(join, STOP_MORE_US);
+            break;
+        }
+        if (code == HVD_E_DENIED || code == HVD_E_VERSION) {
+            log_error(NET, "%s", why);
+            join_finish(join, JOIN_REFUSED);
+        } else {
+            join_down(join, why);
+        }
+        break;
+    case MSG_STOP:
+        log_info(NET, "the job is over: %s", msg->u.stop.reason);
+        wait_us = time_add(msg->u.stop.grace_us, STOP_MORE_US);
+        conn_close(join->conn);
+        join->conn = NULL;
+        join_leave(join, wait_us);
+        break;
+    default: break; /* BEAT, and BYE, after which the connection closes */
+    }
+}
+
+static void join_on_opened(void *arg)
+{
+    struct join *join = arg;
+    const struct msg msg = {
+        .type = MSG_JOIN,
+        .u.join = {.minor = PROTO_MINOR,
+                   .version = HVD_VERSION_TEXT,
+                   .host = join->config->name,
+                   .join = join->number,
+                   .slots = join->config->slots}
+    };
+
+    join->state = STATE_GREETING;
+    (void)!conn_send(join->conn, &msg, NULL);
+}
+
+static void join_on_closed(void *arg, const char *why)
+{
+    struct join *join = arg;
+
+    join->conn = NULL;
+    join_down(join, why);
+}
+
+/* ---- what is due ----------------------------------------------------------------------------- */
+
+static void join_dial(struct join *join)
+{
+    static const struct conn_ops ops = { join_on_opened, join_on_msg, join_on_closed, NULL };
+    const char *texts[LIMIT_ADDRESSES];
+    struct msg_texts list = { texts, 0 };
+    struct hvd_err err;
+    int rc = join_places_find(join->config->places, &join->places, &err);
+
+    for (size_t i = 0; !rc && i < join->places.count; i++)
+        texts[list.count++] = join->places.text[i];
+    join->state = STATE_DIALLING;
+    if (!rc)
+        rc = conn_dial(join->base, &list, join->tls, &ops, join, &join->conn, &err);
+    if (rc) {
+        join->conn = NULL;
+        join_down(join, err.text);
+    } else {
+        join_arm(join);
+    }
+}
+
+static void join_on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct join *join = arg;
+    struct msg beat = { .type = MSG_BEAT };
+    int64_t now_us = clock_now_us();
+
+    (void)fd;
+    (void)what;
+    if (join->state < STATE_IN && now_us >= join->give_up_at_us) {
+        log_error(NET, "no driver has let this host in within %s: %s",
+                  join->was_in ? "--driver-grace" : "--join-timeout", join->said);
+        join_agent_end(&join->agent);
+        join_finish(join, JOIN_LOST);
+    } else if (join->state == STATE_DOWN && now_us >= join->dial_at_us) {
+        join_dial(join);
+    } else if (join->state == STATE_IN && now_us >= join->beat_at_us &&
+               now_us >= time_add(join->heard_us, join->lease_us)) {
+        conn_drop(join->conn);
+        join->conn = NULL;
+        join_down(join, "the driver is silent");
+    } else if (join->state == STATE_IN && now_us >= join->beat_at_us) {
+        beat.u.beat.sequence = ++join->beats;
+        join->beat_at_us = time_add(now_us, join->beat_us);
+        (void)!conn_send(join->conn, &beat, NULL);
+        join_arm(join);
+    } else if (join->state == STATE_LEAVING && now_us >= join->end_at_us && !join->hasty) {
+        log_warning(AGENT, "the agent of this host has not ended in time, and is ended now");
+        join->hasty = true;
+        join_agent_end(&join->agent);
+        join->end_at_us = time_add(now_us, HASTE_US);
+        join_arm(join);
+    } else if (join->state == STATE_LEAVING && now_us >= join->end_at_us) {
+        join_finish(join, JOIN_LOST);
+    } else {
+        join_arm(join);
+    }
+}
+
+static void join_on_agent_ended(void *arg)
+{
+    struct join *join = arg;
+
+    if (join->state == STATE_LEAVING)
+        join_finish(join, JOIN_DONE);
+}
+
+/* SIGTERM or SIGINT: the host leaves in order; a second one ends its workers at once. */
+static void join_on_signal(evutil_socket_t signal, short what, void *arg)
+{
+    struct join *join = arg;
+    struct msg msg = { .type = MSG_BYE };
+
+    (void)signal;
+    (void)what;
+    if (join->state == STATE_LEAVING) {
+        join->end_at_us = clock_now_us();
+        join_arm(join);
+        return;
+    }
+    log_info(AGENT, "this host leaves the job; its workers have %" PRId64 " s to leave in order",
+             join->config->notice_us / TIME_S);
+    msg.u.bye.reason = "the host was told to leave (SIGTERM)";
+    if (join->conn && join->state == STATE_IN)
+        (void)!conn_send(join->conn, &msg, NULL);
+    if (join->conn)
+        conn_close(join->conn); /* sends the BYE first */
+    join->conn = NULL;
+    join_leave(join, join->config->notice_us);
+}
+
+/* SIGUSR2 is the warning of a scheduler before its SIGTERM. The agent has the time that is left,
+ * and tells the driver. The signal may come again. */
+static void join_on_warning(evutil_socket_t signal, short what, void *arg)
+{
+    struct join *join = arg;
+
+    (void)signal;
+    (void)what;
+    if (join_agent_warn(&join->agent))
+        log_info(AGENT, "SIGUSR2 means that this host will go away: its agent tells the driver");
+    else
+        log_warning(AGENT, "SIGUSR2 means that this host will go away, but no agent runs here: the "
+                           "signal does nothing; send SIGTERM to let this host leave");
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static int join_create(struct join *join, struct hvd_err *err)
+{
+    static const struct {
+        int number;
+        event_callback_fn call;
+    } signals[JOIN_SIGNALS] = {
+        {SIGTERM,  join_on_signal },
+        { SIGINT,  join_on_signal },
+        { SIGUSR2, join_on_warning},
+    };
+    int rc = tls_create("", NULL, &join->tls, err);
+
+    if (!rc)
+        rc = tls_dial_with(join->tls, join->config->token->key);
+    while (!rc && !join->number)
+        rc = seal_random(&join->number, sizeof(join->number));
+    join->base = rc ? NULL : event_base_new();
+    join->timer = join->base ? evtimer_new(join->base, join_on_timer, join) : NULL;
+    if (!join->timer)
+        return err_set(err, HVD_E_NOMEM, "no memory to join a job; free memory on this host");
+    for (size_t i = 0; i < JOIN_SIGNALS; i++) {
+        join->signals[i] = evsignal_new(join->base, signals[i].number, signals[i].call, join);
+        if (!join->signals[i] || event_add(join->signals[i], NULL))
+            return err_set(err, HVD_E_NOMEM, "no memory to join a job; free memory on this host");
+    }
+    rc = join_agent_init(&join->agent, join->base, err);
+    join->agent.failed = join_on_start_failed;
+    join->agent.ended = join_on_agent_ended;
+    join->agent.arg = join;
+    return rc;
+}
+
+int join_run(const struct join_config *config)
+{
+    struct join join = { .config = config,
+                         .give_up_at_us = time_add(clock_now_us(), config->timeout_us),
+                         .dial_at_us = clock_now_us(),
+                         .agent.watch = -1 };
+    struct hvd_err err;
+
+    signal(SIGPIPE, SIG_IGN);
+    if (join_create(&join, &err)) {
+        log_error(AGENT, "%s", err.text);
+        join.result = JOIN_LOST;
+    } else {
+        join_arm(&join);
+        if (event_base_dispatch(join.base) < 0)
+            join.result = JOIN_LOST;
+    }
+    if (join.conn)
+        conn_drop(join.conn);
+    join_agent_release(&join.agent);
+    for (size_t i = 0; i < ARRAY_SIZE(join.signals); i++)
+        if (join.signals[i])
+            event_free(join.signals[i]);
+    if (join.timer)
+        event_free(join.timer);
+    if (join.base) {
+        (void)event_base_dispatch(join.base); /* sends last messages */
+        event_base_free(join.base);
+    }
+    tls_free(join.tls);
+    return join.result;
+}

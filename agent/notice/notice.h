@@ -1,0 +1,50 @@
+/*
+ * notice.h: the watch for notices that this machine will go away. A source of notices (a metadata
+ * service, a file, a command) is called a giver. Each giver has a thread and a row in a table. A
+ * notice says how much time is left before the machine goes away, and nothing else. The core of the
+ * agent and the driver decide the rest, in the same way as for SIGTERM.
+ *
+ *     rc = notice_start(base, &config, &ops, arg, &notice, &err);
+ *     notice_host_empty(notice, true);          no worker runs any more: tells the givers that ask
+ *     notice_stop(notice);                      ends the requests that are being sent
+ */
+#ifndef AGENT_NOTICE_NOTICE_H
+#define AGENT_NOTICE_NOTICE_H
+
+#include "base/err.h"
+
+struct event_base;
+struct notice;
+
+struct notice_config {
+    const char *preemption; /* the givers (proto/preemption.h); borrowed while the watch lives */
+    int64_t default_us;     /* the time that is left when a notice does not say it */
+};
+
+struct notice_ops {
+    /* The machine goes in left_us (TIME_NEVER: no time is known). Called in the event loop. */
+    void (*given)(void *arg, int64_t left_us, const char *text);
+};
+
+/* Starts a thread for each giver that is wanted; *ret_notice is NULL when there is none.
+ * HVD_E_LIMIT, HVD_E_NOMEM. */
+int notice_start(struct event_base *base, const struct notice_config *config,
+                 const struct notice_ops *ops, void *arg, struct notice **ret_notice,
+                 struct hvd_err *err) MUST_CHECK;
+
+/* The host has no worker, or has one again. NULL is allowed. */
+void notice_host_empty(struct notice *notice, bool empty);
+
+/* Ends all threads; no callback follows. NULL is allowed. */
+void notice_stop(struct notice *notice);
+
+/* The time between SIGTERM and SIGKILL that the scheduler of this machine grants, from the
+ * environment: HVD_TERMINATION_GRACE, or the file of Slurm's settings that SLURM_CONF names.
+ * `fallback_us`: neither says a time. Reads no file outside a job of Slurm. */
+int64_t notice_grace(const char *preemption, int64_t fallback_us);
+
+/* The time between SIGUSR2 and the end of this machine: in a job of Slurm that of --signal, as
+ * SBATCH_SIGNAL has it, or one minute; elsewhere fallback_us. */
+int64_t notice_warning(const char *preemption, int64_t fallback_us);
+
+#endif

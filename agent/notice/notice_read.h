@@ -1,0 +1,72 @@
+/*
+ * notice_read.h: what metadata services, files and commands say about the end of a machine, read
+ * without any I/O. Each text is foreign input: it may be cut, wrong, or too long.
+ *
+ * A moment is in microseconds since 1970, UTC. NOTICE_NO_TIME: the text has no moment.
+ */
+#ifndef AGENT_NOTICE_NOTICE_READ_H
+#define AGENT_NOTICE_NOTICE_READ_H
+
+#include "base/buf.h"
+#include "base/text.h"
+
+#define NOTICE_NO_TIME  INT64_MIN
+#define NOTICE_WORD_MAX 64
+#define NOTICE_ID_MAX   128
+#define NOTICE_LINE_MAX 256
+
+/* Reads "2026-11-21T09:30:01Z", also with decimals and with an offset. false: no such text. */
+bool notice_stamp(struct span text, int64_t *ret_wall_us);
+/* Reads "Mon, 19 Sep 2016 18:29:47 GMT", the form of dates in HTTP. false: no such text. */
+bool notice_date(struct span text, int64_t *ret_wall_us);
+
+/* True: the name is `wanted`, which is in lower case, in any case of letters. */
+bool notice_same(struct span name, const char *wanted);
+
+/* How a moment in a notice compares with now. */
+enum notice_moment {
+    NOTICE_COMES, /* also a moment that has just passed */
+    NOTICE_OLD,   /* long past, so the notice did not come true */
+    NOTICE_FAR    /* so far away that the text is wrong */
+};
+
+/* *ret_left_us (of NOTICE_COMES): the time that is left, at least NOTICE_LEAST_US. */
+#define NOTICE_LEAST_US INT64_C(5000000)
+enum notice_moment notice_left(int64_t at_us, int64_t now_us, int64_t *ret_left_us);
+
+/* AWS, spot/instance-action: {"action": "terminate", "time": "2017-09-18T08:22:00Z"}. HVD_E_PROTO:
+ * the text is no such answer. HVD_E_NOMEM. */
+struct notice_action {
+    char action[NOTICE_WORD_MAX];
+    int64_t at_us;
+};
+int notice_read_action(struct span text, struct notice_action *ret_action,
+                       struct hvd_err *err) MUST_CHECK;
+
+/* AWS, events/recommendations/rebalance: {"noticeTime": "2020-10-27T08:22:00Z"}. Codes as above. */
+int notice_read_rebalance(struct span text, int64_t *ret_noticed_us,
+                          struct hvd_err *err) MUST_CHECK;
+
+/* Azure, scheduledevents: the event that ends or restarts `machine` and comes first. No such event:
+ * `id` is empty. Codes as above. */
+struct notice_event {
+    char id[NOTICE_ID_MAX];
+    char type[NOTICE_WORD_MAX];
+    bool started;
+    int64_t at_us; /* NOTICE_NO_TIME: the event has started */
+};
+int notice_read_events(struct span text, const char *machine, struct notice_event *ret_event,
+                       struct hvd_err *err) MUST_CHECK;
+
+/* A file or command of the user. The first line that is not blank: "" or "now", a duration as
+ * options have it ("90s", "never"), or a moment as above; words may follow. */
+struct notice_line {
+    bool given;      /* there is a line */
+    int64_t left_us; /* from now on; TIME_NEVER: no time is known */
+    char words[NOTICE_LINE_MAX];
+};
+/* `empty_gives`: a text without a line is a notice, as an empty file is; its time is default_us. */
+int notice_read_line(struct span text, bool empty_gives, int64_t default_us, int64_t now_us,
+                     struct notice_line *ret_line, struct hvd_err *err) MUST_CHECK;
+
+#endif

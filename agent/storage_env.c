@@ -1,0 +1,72 @@
+/*
+ * storage_env.c: takes the credentials and settings of S3 that the driver has. main.c calls it with
+ * the lines of standard input. Invariant: a setting that the host has itself stays as it is, and
+ * only names that begin with AWS_ are set, so no line of the driver changes how the agent runs.
+ */
+#include "agent/storage_env.h"
+
+#include "base/base.h"
+#include "base/limits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STORAGE_PREFIX   "AWS_"
+#define STORAGE_NAME_MAX 128
+
+static const char *const storage_credentials[] = { "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+                                                   "AWS_SESSION_TOKEN", "AWS_PROFILE",
+                                                   "AWS_SHARED_CREDENTIALS_FILE" };
+static const char *const storage_files[] = { "AWS_CA_BUNDLE", "AWS_CONFIG_FILE",
+                                             "AWS_SHARED_CREDENTIALS_FILE" };
+
+static bool storage_is_one(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    return false;
+}
+
+int storage_env_take(const struct opt_list *list, struct hvd_err *err)
+{
+    const char *home = getenv("HOME");
+    char path[LIMIT_PATH_BYTES];
+    bool has_own, wanted;
+    int rc = 0;
+
+    snprintf(path, sizeof(path), "%s/.aws/credentials", home ? home : "");
+    has_own = !access(path, R_OK);
+    for (size_t i = 0; i < ARRAY_SIZE(storage_credentials); i++)
+        has_own = has_own || getenv(storage_credentials[i]);
+
+    for (size_t i = 0; i < list->count; i++) {
+        char *entry = list->items[i];
+        size_t length = strcspn(entry, "=");
+        char name[STORAGE_NAME_MAX];
+
+        if (!rc && (strncmp(entry, STORAGE_PREFIX, strlen(STORAGE_PREFIX)) != 0 || !entry[length] ||
+                    length >= sizeof(name)))
+            rc = err_set(
+                err, HVD_E_INVAL,
+                "storage-env: item %zu has not the form AWS_NAME=value, with a name of less "
+                "than %d bytes; write the item so, or leave it out",
+                i + 1, STORAGE_NAME_MAX);
+        snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : 0), entry);
+        /* The credentials of this host go before those of the job, all together; a file that this
+         * user cannot read is left out. */
+        wanted = storage_is_one(name, storage_credentials, ARRAY_SIZE(storage_credentials))
+                     ? !has_own
+                     : !getenv(name);
+        if (storage_is_one(name, storage_files, ARRAY_SIZE(storage_files)))
+            wanted = wanted && !access(entry + length + 1, R_OK);
+        if (!rc && wanted && setenv(name, entry + length + 1, 1))
+            rc = err_set(err, HVD_E_NOMEM,
+                         "storage-env: no memory for the variable %s; free memory on this host",
+                         name);
+        explicit_bzero(entry, strlen(entry));
+    }
+    return rc;
+}

@@ -1,0 +1,186 @@
+/*
+ * page.c: the verb "page": writes the page of a job, living or ended, as one file for browsers. The
+ * driver says what it knows now; without a driver the job's journal tells what the last one knew.
+ * events.log in the job's folder has what happened before. Invariant: standard output gets a whole
+ * page, or nothing unless writing fails.
+ */
+#include "driver/cli/verbs.h"
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "driver/cli/client.h"
+#include "driver/cli/find_job.h"
+#include "driver/cli/job_list.h"
+#include "driver/control/events.h"
+#include "driver/control/history.h"
+#include "driver/control/json.h"
+#include "driver/control/live.h"
+#include "driver/control/page_file.h"
+#include "driver/journal/job_file.h"
+#include "driver/journal/job_path.h"
+#include "os/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Appends the history of the job in the folder: the object of history.h. folder NULL: there is
+ * none. A job whose journal is in etcd does not say when it began, so all lines count. */
+static int page_history(const char *folder, struct buf *out, struct hvd_err *err)
+{
+    static const char *const names[HISTORY_TEXTS] = { "events.log.1", "events.log" };
+    char path[LIMIT_PATH_BYTES + sizeof("/events.log.1")];
+    char since[TIME_STAMP_MAX] = "";
+    struct buf logs[HISTORY_TEXTS];
+    struct span texts[HISTORY_TEXTS];
+    struct store *store = NULL;
+    struct job_facts facts;
+    int rc = 0;
+
+    snprintf(path, sizeof(path), "%s/job.db", folder ? folder : "");
+    if (folder && !access(path, F_OK)) {
+        rc = job_file_look(path, &store, err);
+        if (!rc)
+            rc = store_facts(store, &facts, err);
+        if (!rc)
+            time_stamp(facts.created_wall_us, since);
+        store_close(store);
+        explicit_bzero(facts.key, sizeof(facts.key));
+    }
+    for (size_t i = 0; i < HISTORY_TEXTS; i++) {
+        buf_init(&logs[i], EVENTS_FILE_MAX);
+        snprintf(path, sizeof(path), "%s/%s", folder ? folder : "", names[i]);
+        if (!rc && folder && !access(path, F_OK))
+            rc = file_read(path, &logs[i], err);
+        texts[i] = (struct span){ buf_text(&logs[i]), logs[i].length };
+    }
+    if (!rc) {
+        rc = history_write(texts, since, out);
+        if (rc)
+            err_set(err, rc, "%s", err_text(rc));
+    }
+    for (size_t i = 0; i < HISTORY_TEXTS; i++)
+        buf_release(&logs[i]);
+    return rc;
+}
+
+/* Prints the page, or with --json its data. A page on a terminal cannot be read, and its texts
+ * could drive the terminal. `live` is a message of live.h, which is as it came from another
+ * process; facts NULL: its driver lives. */
+static int page_print(const struct cli_request *request, const char *folder, const struct buf *live,
+                      const struct table_facts *facts, struct hvd_err *err)
+{
+    struct buf data, page;
+    const struct buf *out = request->options.json ? &data : &page;
+    struct json json = { .out = &data };
+    int rc;
+
+    if (isatty(STDOUT_FILENO) && !request->options.json)
+        return err_set(err, HVD_E_INVAL,
+                       "page: standard output is a terminal; write it to a file: 'hvd-elastic page "
+                       "JOB > job.html'");
+    buf_init(&data, LIMIT_ANSWER_BYTES);
+    buf_init(&page, 2 * (size_t)LIMIT_ANSWER_BYTES);
+    rc = buf_append_text(&data, "{\"live\":");
+    if (!rc)
+        rc = buf_append(&data, buf_text(live), live->length);
+    if (!rc)
+        rc = buf_append_text(&data, ",\"ended\":");
+    if (!rc && facts && facts->ended) {
+        json_open(&json, NULL, '{');
+        json_number(&json, "code", (uint64_t)job_list_status(facts->ended_code, facts->ended));
+        json_text(&json, "text", facts->ended);
+        json_close(&json, '}');
+        rc = json.rc;
+    } else if (!rc) {
+        rc = buf_append_text(&data, "null");
+    }
+    if (!rc)
+        rc = buf_append_text(&data, ",\"history\":");
+    if (rc)
+        err_set(err, rc, "%s", err_text(rc));
+    else
+        rc = page_history(folder, &data, err);
+    if (!rc) {
+        rc = buf_append_text(&data, "}\n");
+        if (!rc && !request->options.json)
+            rc = page_file_write(buf_text(&data), data.length, &page);
+        if (rc)
+            err_set(err, rc, "%s", err_text(rc));
+    }
+    if (!rc) {
+        fwrite(buf_text(out), 1, out->length, stdout);
+        if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE) /* EPIPE: as "| head" does */
+            rc = err_set(err, HVD_E_IO,
+                         "standard output: %s; the page is not complete, write it to another file",
+                         strerror(errno));
+    }
+    buf_release(&page);
+    buf_release(&data);
+    return rc;
+}
+
+/* The driver that lives makes the message of its page. */
+static int page_live(struct cli_request *request, const char *folder, struct hvd_err *err)
+{
+    const struct msg_ask ask = { .verb = "live" };
+    struct client_outcome outcome = { .code = 0 };
+    struct buf live;
+    char *name;
+    int fd;
+    int rc = cli_socket_name(folder, &name, &fd, err);
+
+    if (rc)
+        return rc;
+    buf_init(&live, LIMIT_ANSWER_BYTES);
+    rc = client_ask(name, &ask, ANSWER_TIMEOUT_US, &outcome, &live, err);
+    mem_free(name);
+    if (fd >= 0) /* the folder of the job, which only a socket with a long path needs; -1: none */
+        close(fd);
+    rc = rc ? rc : outcome.code;
+    if (!rc && !outcome.answered)
+        rc = err_set(err, HVD_E_LOST, "the answer of the driver is not complete; ask again");
+    if (!rc)
+        rc = page_print(request, folder, &live, NULL, err);
+    buf_release(&live);
+    return rc;
+}
+
+/* No driver lives: the journal has what the last one knew. */
+static int page_offline(const struct cli_request *request, const struct cli_place *place,
+                        struct hvd_err *err)
+{
+    struct cli_place ended_too = *place;
+    struct table_facts facts;
+    struct core_view view;
+    struct buf live;
+    int rc;
+
+    if (!request->orphan)
+        return HVD_E_NOTFOUND;
+    ended_too.ended_too = true;
+    core_view_init(&view);
+    buf_init(&live, LIMIT_LIVE_BYTES);
+    rc = request->orphan(&ended_too, &view, &facts, err);
+    if (!rc) {
+        rc = live_write(&view, &facts, NULL, 0, &live);
+        if (rc)
+            err_set(err, rc, "%s", err_text(rc));
+    }
+    if (!rc)
+        rc = page_print(request, place->folder, &live, &facts, err);
+    buf_release(&live);
+    core_view_release(&view);
+    return rc;
+}
+
+const struct cli_verb cli_page = {
+    .name = "page",
+    .words = "",
+    .about = "Writes the page of a job, living or ended, to standard output: one file for browsers "
+             "that shows its size and pauses over time, changes, hosts and events. The file needs "
+             "no driver and no network.",
+    .live = page_live,
+    .answer_offline = page_offline,
+};

@@ -1,0 +1,83 @@
+/*
+ * token.c: the verb "token": makes, shows and revokes the tokens with which hosts join a job
+ * (`hvd-agent --join`). The digits of a token are drawn here and printed here: the driver gets only
+ * the key that is derived from them. On the connection these are the requests "token-create",
+ * "tokens" and "token-revoke".
+ */
+#include "driver/cli/verbs.h"
+
+#include "base/text.h"
+#include "wire/token.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Makes the request for a new token; --file names the file that has it, else it is drawn now, and
+ * printed when the driver has it (token_print). */
+static int token_create(struct cli_request *request, struct hvd_err *err)
+{
+    const struct cli_options *options = &request->options;
+    struct token token;
+    int rc = 0;
+
+    if (options->file) {
+        rc = token_read(options->file, &token, err);
+    } else {
+        rc = token_draw(request->digits, err);
+        if (!rc)
+            rc = token_of(request->digits, &token, err);
+    }
+    if (rc)
+        return rc;
+    token_write(&token, request->token);
+    explicit_bzero(&token, sizeof(token));
+    snprintf(request->number, sizeof(request->number), "%llu", (unsigned long long)options->uses);
+    request->ask.verb = "token-create";
+    cli_add_arg(request, request->token);
+    cli_add_arg(request, time_format(options->lifetime_us, request->time));
+    cli_add_arg(request, request->number);
+    cli_add_arg(request, options->host ? options->host : "");
+    return 0;
+}
+
+static int token_verb_read(struct cli_request *request, struct hvd_err *err)
+{
+    const char *word = cli_next_word(request);
+
+    if (word && !strcmp(word, "create"))
+        return token_create(request, err);
+    if (word && !strcmp(word, "list")) {
+        request->ask.verb = "tokens";
+        return 0;
+    }
+    if (!word || strcmp(word, "revoke") != 0)
+        return err_set(
+            err, HVD_E_INVAL,
+            "token: say what to do; write 'token create', 'token list' or 'token revoke TOKEN'");
+    word = cli_next_word(request);
+    if (!word)
+        return err_set(err, HVD_E_INVAL,
+                       "token revoke: the token is missing; write the 8 digits of 'token list'");
+    request->ask.verb = "token-revoke";
+    cli_add_arg(request, word);
+    return 0;
+}
+
+/* Prints a new token when the driver knows it, and wipes it. */
+static void token_print(struct cli_request *request)
+{
+    if (*request->digits)
+        printf("%s\n", request->digits);
+    explicit_bzero(request->digits, sizeof(request->digits));
+}
+
+const struct cli_verb cli_token = {
+    .name = "token",
+    .words = "create|list|revoke TOKEN ",
+    .about =
+        "Makes, shows or revokes the tokens with which hosts join a job that was started with "
+        "--discovery join. create prints a token: put it into a file that only you can read, and "
+        "give that to hvd-agent --join. A host that has joined stays when its token is revoked.",
+    .read = token_verb_read,
+    .done = token_print,
+};

@@ -1,0 +1,285 @@
+/*
+ * page.c: answers GET / with the page for browsers and GET /live with a stream of messages, and
+ * gives the core what POST asks for; web.c has the connections, live.c makes the messages, page/
+ * has the page. The driver's loop owns the server. Invariant: the timer `tick` runs exactly while
+ * there are streams, or one has just left.
+ */
+#include "driver/control/page.h"
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "discovery/key.h"
+#include "driver/control/live.h"
+#include "driver/control/page_text.h"
+#include "driver/control/web.h"
+#include "os/clock.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <string.h>
+
+/* How long a message is given out, at least, and for each unit of time that making it took. */
+#define FRESH_US   (100 * TIME_MS)
+#define FRESH_COST 20
+#define BEAT_US    TIME_S
+
+/* Messages: the first one of a viewer, and those that follow. */
+enum page_message { PAGE_FIRST, PAGE_NEXT, PAGE_MESSAGES };
+static const size_t page_events[PAGE_MESSAGES] = { 400, 64 };
+
+struct page {
+    struct web *web;
+    const char *token;
+    bool control;
+    bool stopped;      /* a viewer has stopped the job */
+    uint64_t last_ask; /* the number of the newest request to the core */
+    struct events *events;
+    struct events_follower follower;
+    const struct scrapes_ops *ops;
+    void *arg;
+    struct event *tick;
+    struct buf texts[PAGE_MESSAGES];
+    int64_t made_us[PAGE_MESSAGES]; /* TIME_NEVER: it was not made */
+    int64_t fresh_us;
+    bool hurried; /* the tick comes earlier, because something has happened */
+};
+
+/* Makes a message, unless it is fresh. Returns 0 or HVD_E_NOMEM. */
+static int page_make(struct page *page, enum page_message which)
+{
+    struct buf *text = &page->texts[which];
+    int64_t now_us = clock_now_us();
+    struct table_facts facts;
+    struct core_view view;
+    int rc;
+
+    if (page->made_us[which] != TIME_NEVER && now_us - page->made_us[which] < page->fresh_us)
+        return 0;
+    core_view_init(&view);
+    buf_clear(text);
+    rc = page->ops->view(page->arg, &view, &facts);
+    if (!rc)
+        rc = buf_append_text(text, "data: ");
+    if (!rc)
+        rc = live_write(&view, &facts, page->events, page_events[which], text);
+    if (!rc)
+        rc = buf_append_text(text, "\n\n");
+    if (!rc && which == PAGE_FIRST && page->control)
+        rc = buf_append_text(text, "event: control\ndata: yes\n\n");
+    core_view_release(&view);
+    page->made_us[which] = rc ? TIME_NEVER : now_us;
+    page->fresh_us = FRESH_COST * (clock_now_us() - now_us);
+    if (page->fresh_us < FRESH_US)
+        page->fresh_us = FRESH_US;
+    return rc;
+}
+
+/* Sends the state of the job to all viewers. A message that lacks memory is left out. */
+static void page_on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    struct page *page = arg;
+    struct timeval later;
+
+    (void)fd;
+    (void)what;
+    page->hurried = false;
+    if (!web_has_streams(page->web))
+        return;
+    if (!page_make(page, PAGE_NEXT))
+        web_publish(page->web, buf_text(&page->texts[PAGE_NEXT]), page->texts[PAGE_NEXT].length);
+    later = clock_timeval(page->fresh_us > BEAT_US ? page->fresh_us : BEAT_US);
+    event_add(page->tick, &later);
+}
+
+/* Something has happened: the next message comes as soon as a new one may be made. The state of the
+ * job changes with the same step of the core, which is not over yet. */
+static void page_on_line(void *arg, const struct event_line *line)
+{
+    struct page *page = arg;
+    struct timeval soon = clock_timeval(page->fresh_us);
+
+    (void)line;
+    if (page->hurried || !web_has_streams(page->web))
+        return;
+    page->hurried = !event_add(page->tick, &soon);
+}
+
+/* The time of the comparison does not say how much of the token is right. */
+static bool page_is_token(const struct page *page, const char *given)
+{
+    unsigned wrong = strlen(page->token) != strlen(given);
+
+    for (size_t i = 0; !wrong && i < strlen(given); i++)
+        wrong |= (unsigned)(page->token[i] ^ given[i]) << 1;
+    return !wrong;
+}
+
+/* Carries out a POST; the rules are those of page.h. */
+static int page_act(struct page *page, struct web_client *client, const struct http_head *head,
+                    enum event_kind kind)
+{
+    struct event event = { .kind = kind, .left_us = TIME_NEVER, .text = "the page", .code = 1 };
+    char done[2 * HTTP_BODY_MAX];
+    bool stop = kind == EVENT_STOP, stopping = page->stopped;
+    struct table_facts facts;
+    struct core_view view;
+    struct hvd_err err;
+    struct key key;
+    int rc = 0;
+
+    if (!page->control)
+        return web_answer_text(client, 403,
+                               "this page only shows the job; start its driver with "
+                               "--page-control, or use hvd-elastic drain, undrain and stop\n");
+    if (!page_is_token(page, head->bearer))
+        return web_answer_text(client, 403,
+                               "the header Authorization does not have the token of this page, "
+                               "which is in the driver's log\n");
+    if (!head->own_origin || !http_host_is_plain(head->host))
+        return web_answer_text(client, 403,
+                               "a page at another name may not change the job: open this page at a "
+                               "numeric address, or at localhost\n");
+    /* A second stop would kill the workers at once, and only the verb does that. */
+    if (stop) {
+        core_view_init(&view);
+        rc = page->ops->view(page->arg, &view, &facts);
+        stopping = stopping || view.job >= JOB_STOPPING;
+        core_view_release(&view);
+        snprintf(done, sizeof(done), "the job is being stopped%s\n",
+                 stopping ? " already; 'hvd-elastic stop' kills its workers at once" : "");
+    } else if (key_parse(kind == EVENT_DRAIN ? "drain" : "undrain", head->body, &key, &err)) {
+        snprintf(done, sizeof(done), "%s\n", err.text);
+        return web_answer_text(client, 400, done);
+    } else {
+        event.host = key.host;
+        event.slot = key.slot;
+        event.ask = PAGE_ASK | ++page->last_ask;
+        snprintf(done, sizeof(done), "%.*s %s\n", HTTP_BODY_MAX / 2, head->body,
+                 kind == EVENT_DRAIN ? "is being drained" : "is not drained");
+    }
+    if (rc)
+        return web_answer_text(client, 503, "the driver has no memory for the request\n");
+    rc = web_answer_text(client, 200, done);
+    if (rc || (stop && stopping))
+        return rc;
+    page->stopped = stop || page->stopped;
+    if (!stop)
+        web_wait(client, event.ask);
+    page->ops->act(page->arg, &event); /* a stop has no reply */
+    return 0;
+}
+
+void page_reply(struct page *page, uint64_t ask, int code, const char *text)
+{
+    char line[LIMIT_REASON_BYTES + LIMIT_HOST_NAME_BYTES];
+
+    if (!page)
+        return;
+    snprintf(line, sizeof(line), "%s\n", *text ? text : err_text(code));
+    web_reply(page->web, ask,
+              !code                    ? 200
+              : code == HVD_E_NOTFOUND ? 404
+              : code == HVD_E_BUSY     ? 503
+                                       : 409,
+              line);
+}
+
+static int page_answer(void *arg, struct web_client *client, const struct http_head *head)
+{
+    static const char wanted[] =
+        "open the address that the driver's log names: it ends in the token of this page\n";
+    static const char named[] = "this page needs no token, so it is only for browsers that name "
+                                "localhost or a numeric address\n";
+    static const char usage[] = "the driver answers GET / and /live\n";
+    static const struct {
+        const char *path;
+        enum event_kind kind;
+    } acts[] = {
+        {"/drain",    EVENT_DRAIN  },
+        { "/undrain", EVENT_UNDRAIN},
+        { "/stop",    EVENT_STOP   },
+    };
+    struct page *page = arg;
+    struct timeval beat = clock_timeval(BEAT_US);
+
+    for (size_t i = 0; i < ARRAY_SIZE(acts); i++)
+        if (!strcmp(head->path, acts[i].path))
+            return head->post ? page_act(page, client, head, acts[i].kind)
+                              : web_answer(client, 405, "text/plain; charset=utf-8",
+                                           "Allow: POST\r\n", usage, strlen(usage));
+    if (head->post)
+        return web_answer_text(client, 405, usage);
+    if (page->token && !page_is_token(page, head->token))
+        return web_answer_text(client, 403, wanted);
+    if (!page->token && !http_host_is_plain(head->host))
+        return web_answer_text(client, 403, named);
+    if (!strcmp(head->path, "/"))
+        return web_answer(client, 200, "text/html; charset=utf-8", page_headers,
+                          (const char *)page_text, page_text_length);
+    if (strcmp(head->path, "/live") != 0)
+        return web_answer_text(client, 404, "the driver answers GET / and /live\n");
+    if (!head->only_head && web_has_room(page->web)) {
+        if (page_make(page, PAGE_FIRST))
+            return web_answer_text(client, 503, "the driver has no memory for the state\n");
+        if (!event_pending(page->tick, EV_TIMEOUT, NULL) && event_add(page->tick, &beat))
+            return HVD_E_NOMEM;
+    }
+    return web_stream(client, buf_text(&page->texts[PAGE_FIRST]), page->texts[PAGE_FIRST].length);
+}
+
+int page_create(struct event_base *base, const struct address *place,
+                const struct page_access *access, struct events *events,
+                const struct scrapes_ops *ops, void *arg, struct page **ret_page,
+                struct hvd_err *err)
+{
+    static const struct web_ops web_ops = { .option = "--page",
+                                            .usage = "the driver answers GET / and /live\n",
+                                            .clients_max = LIMIT_VIEWER_REQUESTS,
+                                            .streams_max = LIMIT_VIEWERS,
+                                            .posts = true,
+                                            .answer = page_answer };
+    struct page *page = mem_zalloc(sizeof(*page));
+    int rc;
+
+    if (!page)
+        return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+    page->token = access->token;
+    page->control = access->control && access->token;
+    page->ops = ops;
+    page->arg = arg;
+    page->events = events;
+    page->fresh_us = FRESH_US;
+    page->follower = (struct events_follower){ .line = page_on_line, .arg = page };
+    for (size_t i = 0; i < PAGE_MESSAGES; i++) {
+        buf_init(&page->texts[i], LIMIT_LIVE_BYTES);
+        page->made_us[i] = TIME_NEVER;
+    }
+    events_follow(events, &page->follower);
+    page->tick = event_new(base, -1 /* a timer */, 0, page_on_tick, page);
+    rc = page->tick ? web_create(base, place, &web_ops, page, &page->web, err)
+                    : err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+    if (rc)
+        page_free(page);
+    else
+        *ret_page = page;
+    return rc;
+}
+
+void page_free(struct page *page)
+{
+    if (!page)
+        return;
+    web_free(page->web);
+    events_unfollow(&page->follower);
+    if (page->tick)
+        event_free(page->tick);
+    for (size_t i = 0; i < PAGE_MESSAGES; i++)
+        buf_release(&page->texts[i]);
+    mem_free(page);
+}
+
+const char *page_address(const struct page *page)
+{
+    return web_address(page->web);
+}

@@ -1,0 +1,524 @@
+/*
+ * page.js: draws what the driver says of its job. Each message has the whole state, so a message may be lost; only
+ * changes and events are kept from one message to the next. The file that the verb "page" has written has one message
+ * and what events.log tells (history.h); it stays as it is. All names and texts of the job reach the page as text
+ * (textContent), never as HTML; the policy of the page refuses anything else.
+ */
+'use strict';
+
+const KEPT_EVENTS = 3000, SHOWN_EVENTS = 400, SHOWN_CHANGES = 200, SHOWN_WORKERS = 64, SILENT_MS = 4000;
+const CAUSES = ['first', 'switch', 'recovery'];
+const PHASES = [
+  ['agree', 'agree_us', 'members stop, and all are told of the round'],
+  ['rebuild', 'rebuild_us', 'connections and reset callbacks'],
+  ['state', 'state_us', 'members get the training state'],
+  ['first step', 'first_step_us', 'until the first step has been made'],
+];
+const USES = {
+  training: 'training', start: 'start', recovery: 'recovery', rebuild: 'building rounds', switch: 'switch',
+  waiting: 'waiting for workers', lost_steps: 'steps made again', no_driver: 'without a driver', ending: 'ending',
+};
+const SEVERITIES = ['error', 'warning', 'info', 'debug'];
+/* The kinds of events that are the reason for a change; docs/events.md has all kinds. */
+const REASONS = ['worker_failed', 'host_lost', 'hosts_changed', 'host_joined', 'host_left', 'drain_begun', 'drain_ended'];
+const SHOWN_REASONS = 2;
+
+const job = { changes: new Map(), events: [], reasons: [], ready: [], slots: new Map(), lost: new Map(), checkpoint: null, last: null, heard: 0, clock: 0, still: null, driver: '', file: null, began: Infinity, control: false };
+const chosen = { change: null, span: 0, severity: 2 };
+
+/* ---- elements ---- */
+
+const at = id => document.getElementById(id);
+
+function make(tag, name, ...children) {
+  const element = document.createElement(tag);
+  if (name) element.className = name;
+  element.append(...children);
+  return element;
+}
+
+function draw(tag, attributes, text) {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+/* Fills an element, unless it shows the same already: a reader may be selecting text there. */
+const shown = new Map();
+function fill(id, key, children) {
+  const text = JSON.stringify(key);
+  if (shown.get(id) === text) return;
+  shown.set(id, text);
+  at(id).replaceChildren(...children());
+}
+
+/* ---- words ---- */
+
+function span(seconds) {
+  if (seconds === null) return '–';
+  if (seconds === 0) return '0 s';
+  if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
+  if (seconds < 0.01) return `${(seconds * 1000).toFixed(1)} ms`;
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
+  if (seconds < 172800) return `${Math.floor(seconds / 3600)} h ${Math.floor(seconds % 3600 / 60)} min`;
+  return `${Math.floor(seconds / 86400)} days`;
+}
+
+const offset = ms => Math.abs(ms) < 1 ? '0' : `${ms < 0 ? '−' : '+'}${span(Math.abs(ms) / 1000)}`;
+
+/* A time ago, rounded, so that it does not change each second. */
+function ago(seconds) {
+  if (seconds < 10) return 'now';
+  if (seconds < 60) return `${Math.floor(seconds / 10) * 10} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  return seconds < 86400 ? `${Math.floor(seconds / 3600)} h ago` : `${Math.floor(seconds / 86400)} days ago`;
+}
+
+const clock = ms => new Date(ms).toLocaleTimeString([], { hour12: false });
+const day = ms => new Date(ms).toLocaleString([], { dateStyle: 'medium', timeStyle: 'medium', hour12: false });
+/* When something was: in a file, which a reader may open at any time, as a time of day. */
+const when = ms => !job.file ? ago((job.clock - ms) / 1000) : job.clock - ms < 72000000 ? clock(ms) : day(ms);
+/* The commit "9.154" in words. */
+const commitName = text => /^\d+\.\d+$/.test(text) ? `commit ${text.split('.')[1]} of round ${text.split('.')[0]}` : text;
+const count = (n, one, many) => `${n} ${n === 1 ? one : many}`;
+
+function verdict(status) {
+  const size = count(status.size, 'worker', 'workers');
+  const fewer = status.size < status.np ? `, ${status.np - status.size} fewer than it began with` : '';
+  switch (status.state) {
+    case 'new': case 'gathering':
+      return `The job waits for ${count(status.np, 'worker', 'workers')} to begin.`;
+    case 'recovering':
+      return status.enough ? 'Training stands still: the members recover.'
+        : `Training stands still: fewer than ${count(status.min_np, 'worker', 'workers')} are left.`;
+    case 'finishing': return 'A worker has finished: the job comes to its end.';
+    case 'stopping': return 'The job is being stopped.';
+    case 'over': return 'The job has ended.';
+    case 'ended': return `The job has ended with code ${job.file.ended.code}: ${job.file.ended.text}.`;
+    case 'orphaned': return 'No driver of this job lives: this is what the last one has written down.';
+    default: return `${size} ${status.size === 1 ? 'trains' : 'train'}${fewer}.`;
+  }
+}
+
+/* A worker that heartbeats show to be silent, as a frozen one, or behind the others. */
+function lag(worker) {
+  return worker.silent ? `${worker.worker} was not heard for ${span(worker.heard_s)}`
+    : `${worker.worker} is behind the others, at commit ${worker.commit}`;
+}
+
+/* ---- parts of the page ---- */
+
+/* The tile of the newest complete checkpoint. An event knows its time if an earlier driver has heard of it. */
+function checkpointFact(message) {
+  const { commit, age_s: age, where } = message.checkpoint, heard = job.checkpoint;
+  const alive = message.status.driver.pid !== null;
+  if (alive && where === null) return ['checkpoint', 'none', 'there is no --checkpoint-dir'];
+  const newest = commit !== null ? commit : alive || !heard ? null : heard.commit;
+  const at = age !== null ? job.clock - age * 1000 : heard && heard.commit === newest ? heard.at : null;
+  const rest = [newest && commitName(newest), at !== null && newest && when(at), where && `in ${where}`];
+  return ['checkpoint', newest || (alive ? 'none yet' : '–'), newest || alive ? rest.filter(Boolean).join(', ') : 'no event tells of one'];
+}
+
+function showHead(message) {
+  const status = message.status;
+  document.title = `${status.size} · ${status.job}`;
+  at('job').textContent = status.job;
+  at('state').textContent = status.state;
+  at('verdict').textContent = verdict(status);
+  at('waits').textContent = [status.waiting_for, ...status.lagging.slice(0, 3).map(lag)].filter(Boolean).join('; ');
+  const failed = status.failures.reduce((sum, one) => sum + one.count, 0);
+  const most = status.max_np < 4294967295 ? `, at most ${status.max_np}` : '';
+  const rate = status.commits_per_s;
+  const facts = [
+    [status.state === 'ended' ? 'workers at the end' : 'workers', status.size, `at least ${status.min_np}${most}`],
+    ['goodput', status.goodput.part === null ? '–' : `${(status.goodput.part * 100).toFixed(1)} %`, ''],
+    ['commits/s', rate === null ? '–' : rate.toFixed(rate < 10 ? 1 : 0),
+      status.newest ? `newest: ${commitName(status.newest)}, ${ago(status.newest_age_s)}` : ''],
+    ['round', status.round, status.round ? `from ${commitName(status.commit)}` : ''],
+    checkpointFact(message),
+    ['hosts', status.hosts.used, status.driver.pid === null ? '' : `of ${status.hosts.listed} listed`],
+    ['failures', failed, ''],
+    ['driver', status.driver.term, status.driver.for_s === null ? ''
+      : `since ${clock(job.clock - status.driver.for_s * 1000).slice(0, 5)}`],
+  ];
+  if (status.state === 'ended') facts.splice(5, 1), facts.splice(2, 1); /* hosts and commits/s are those of workers that train */
+  fill('facts', facts, () => facts.map(([name, value, rest]) =>
+    make('div', '', make('dt', '', name), make('dd', '', `${value} `, make('small', '', rest)))));
+}
+
+/* Why a change came: what happened in the rounds since the change before it. A worker that became ready is the reason for
+ * a change that has no other one. Of a round that the page has not seen the events, it knows no reason. */
+function reasonFor(change, former) {
+  if (change.cause === 'first') return 'the first round';
+  const since = former ? former.round : change.round - 1;
+  const within = event => event.round >= since && event.round < change.round;
+  let reasons = job.reasons.filter(within);
+  if (!reasons.length) reasons = job.ready.filter(within);
+  const rest = reasons.length - SHOWN_REASONS;
+  return reasons.slice(0, SHOWN_REASONS).map(event => event.text).join('; ') + (rest > 0 ? `; and ${rest} more` : '');
+}
+
+/* Changes in the order of time; those of an earlier driver are kept. */
+const changes = () => [...job.changes.values()].sort((a, b) => a.end - b.end);
+
+function showChart(status) {
+  const list = changes(), now = job.clock, width = Math.max(at('chart').clientWidth, 280), height = 190;
+  const began = Math.min(job.began, now - status.driver.for_s * 1000, list.length ? list[0].end - list[0].pause : now);
+  const from = Math.max(chosen.span ? now - chosen.span * 1000 : -Infinity, Math.min(began, now - 5000));
+  const left = 34, right = width - 8, top = 10, bottom = height - 24;
+  const x = t => left + (right - left) * (Math.min(Math.max(t, from), now) - from) / (now - from || 1);
+  const most = Math.max(status.size, status.np, ...list.map(change => Math.max(change.from, change.to)), 1);
+  const y = n => bottom - (bottom - top) * n / most;
+  const svg = draw('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `workers over time, now ${status.size}` });
+
+  const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000].find(s => most / s <= 5) || most;
+  for (let n = 0; n <= most; n += step) {
+    svg.append(draw('line', { class: 'grid', x1: left, x2: right, y1: y(n), y2: y(n) }));
+    svg.append(draw('text', { x: left - 6, y: y(n) + 4, 'text-anchor': 'end' }, n));
+  }
+  const ticks = width < 500 ? 3 : 6;
+  for (let i = 0; i <= ticks; i++) {
+    const t = from + (now - from) * i / ticks, anchor = i === 0 ? 'start' : i === ticks ? 'end' : 'middle';
+    svg.append(draw('text', { x: x(t), y: height - 6, 'text-anchor': anchor },
+      now - from > 7200000 ? clock(t).slice(0, 5) : clock(t)));
+  }
+  if (status.min_np > 1)
+    svg.append(draw('line', { class: 'least', x1: left, x2: right, y1: y(status.min_np), y2: y(status.min_np) }));
+
+  let size = list.length ? list[0].from : status.size, path = `M${x(Math.max(from, began))} ${y(size)}`;
+  for (const change of list) {
+    path += `H${x(change.end)}V${y(change.to)}`;
+    size = change.to;
+  }
+  path += status.state === 'ended' ? `H${x(now)}V${y(0)}` : `H${x(now)}`;
+  svg.append(draw('path', { class: 'under', d: `${path}V${bottom}H${x(Math.max(from, began))}Z` }), draw('path', { class: 'size', d: path }));
+
+  for (const change of list) {
+    if (change.end < from) continue;
+    const start = x(change.end - change.pause), wide = Math.max(x(change.end) - start, 3);
+    const open = change.round === opened() ? ' open' : '';
+    const band = draw('rect', { class: `pause ${change.cause}${open}`, x: start, y: top, width: wide, height: bottom - top, 'data-round': change.round });
+    band.append(draw('title', {}, `round ${change.round}: ${change.cause}, ${change.from} → ${change.to} workers, ${span(change.pause / 1000)}`));
+    band.addEventListener('click', () => { chosen.change = change.round; show(); });
+    svg.append(band);
+  }
+  if (job.still !== null)
+    svg.append(draw('rect', { class: 'pause recovery', x: x(job.still), y: top, width: Math.max(x(now) - x(job.still), 3), height: bottom - top }));
+  at('chart').replaceChildren(svg);
+  fill('key', status.min_np > 1, () => [...CAUSES.map(cause => make('span', '', make('i', `dot ${cause}`), `pause: ${cause}`)),
+    status.min_np > 1 ? make('span', '', make('i', 'dash'), 'the least that the job needs') : '']);
+}
+
+/* The round of the change that is shown phase by phase: the chosen one, or the newest; 0: none is. */
+const opened = () => chosen.change === null ? Math.max(0, ...job.changes.keys()) : chosen.change;
+
+/*
+ * The phases of a change. Each is that of the member that needed longest, and members need not be in the same phase. So
+ * bars follow one on the other only while they fit into the pause; else each begins at its beginning.
+ */
+function detail(change) {
+  const aside = change.cause === 'switch', pause = change.pause * 1000;
+  const within = PHASES.filter(([, field]) => !aside || field !== 'agree_us');
+  const sum = within.reduce((all, [, field]) => all + change[field], 0), follow = sum <= pause;
+  const whole = Math.max(pause, ...within.map(([, field]) => change[field]), 1), box = make('div', 'detail');
+  const phases = PHASES.map(([name, field, what]) => [name, change[field], what]);
+  if (aside) phases[0][2] = 'beside the training, which goes on';
+  if (follow && pause - sum > pause / 20) phases.push(['rest', pause - sum, 'no member has measured this part']);
+  let before = 0;
+  for (const [name, us, what] of phases) {
+    const bar = make('i', change.cause), beside = aside && name === 'agree';
+    bar.style.left = `${100 * before / whole}%`;
+    bar.style.width = `${100 * us / whole}%`;
+    if (follow && !beside) before += us;
+    box.append(make('div', 'phase', make('span', '', name), make('span', 'right', span(us / 1e6)),
+      make('div', 'track', us && !beside ? bar : ''), make('span', 'faint what', what)));
+  }
+  box.append(make('p', 'faint', 'Each phase is that of the member that needed longest.'
+    + (aside ? ' Training goes on while a switch is agreed on.' : '')
+    + (follow ? '' : ` Members were in different phases at the same time, so the phases are together longer than the pause of ${span(pause / 1e6)}.`)));
+  const former = Math.max(0, ...changes().map(other => other.end).filter(end => end < change.end));
+  const start = Math.max(former, change.end - Math.max(change.pause, (sum + change.agree_us) / 1000) - 2000);
+  const said = job.events.filter(event => event.at > start && event.at <= change.end + 50 && event.text);
+  const list = make('ol', 'said');
+  for (const event of said.slice(0, 30))
+    list.append(make('li', '', make('span', 'faint right', offset(event.at - change.end)),
+      make('span', event.severity === 'warning' ? 'warn' : event.severity === 'error' ? 'bad' : '', event.text)));
+  box.append(said.length ? make('p', 'faint', `What the driver did, and whom it waited for; 0 is the moment when all trained${change.cause === 'first' ? '' : ' again'}:`)
+    : make('p', 'faint', 'The events of that time are not here; events.log has them.'), list);
+  return box;
+}
+
+function showChanges() {
+  const list = changes().reverse(), open = opened(), newest = job.events.length;
+  const key = [list.map(change => [change.round, when(change.end)]), open,
+    job.changes.has(open) && job.clock - job.changes.get(open).end < 5000 ? newest : 0];
+  fill('changes', key, () => {
+    if (!list.length) return [make('p', 'faint', 'There was no round yet in which all members trained.')];
+    const rows = make('div', 'rows', make('div', 'line head', ...['round', 'cause', 'size', 'why', 'when', 'pause'].map((name, i) =>
+      make('span', i > 3 ? 'right' : '', name))));
+    for (const [i, change] of list.slice(0, SHOWN_CHANGES).entries()) {
+      const line = make('button', 'line', make('span', '', change.round),
+        make('span', 'nowrap', make('i', `dot ${change.cause}`), change.cause),
+        make('span', '', `${change.from} → ${change.to}`), make('span', 'because', reasonFor(change, list[i + 1])),
+        make('span', 'right faint', when(change.end)),
+        make('span', 'right', span(change.pause / 1000)));
+      line.setAttribute('aria-expanded', change.round === open);
+      line.addEventListener('click', () => { chosen.change = change.round === open ? 0 : change.round; show(); });
+      rows.append(make('div', 'row', line, change.round === open ? detail(change) : ''));
+    }
+    const rest = list.length - SHOWN_CHANGES;
+    return [rows, rest > 0 ? make('p', 'faint', `${count(rest, 'older change is', 'older changes are')} only in the chart.`) : ''];
+  });
+}
+
+function showGoodput(goodput) {
+  const uses = Object.keys(USES).filter(use => goodput[use] && goodput[use].worker_s >= 0.001);
+  const whole = uses.reduce((sum, use) => sum + goodput[use].worker_s, 0);
+  const parts = uses.map(use => [use, (100 * goodput[use].worker_s / whole).toFixed(1), span(goodput[use].worker_s)]);
+  fill('goodput', parts, () => {
+    if (!parts.length) return [make('p', 'faint', 'No worker has used any time yet.')];
+    const bar = make('div', 'bar');
+    for (const [use, part] of parts) {
+      bar.append(make('i', use));
+      bar.lastChild.style.width = `${part}%`;
+    }
+    return [bar, make('div', 'uses', ...parts.map(([use, part, time]) =>
+      make('div', '', make('i', `dot ${use}`), USES[use], make('b', '', `${part} %`), make('span', 'faint', time))))];
+  });
+}
+
+function worker(of) {
+  const kind = of.trains ? 'trains' : ['doomed', 'ended', 'leaving', 'revoked'].includes(of.state) ? 'gone'
+    : ['member', 'ready', 'recovered', 'finished'].includes(of.state) ? 'there' : '';
+  const mark = make('span', `worker ${kind}`);
+  mark.title = `slot ${of.slot}: ${of.rank === null ? 'no rank' : `rank ${of.rank}`}, ${of.state}${of.trains ? ', trains' : ''}`;
+  return mark;
+}
+
+function showHosts(message) {
+  const failures = new Map(message.status.failures.map(one => [one.host, one.count]));
+  const rows = message.hosts.hosts.map(host => {
+    const heard = host.heard_s === null ? '' : host.heard_s > 5 ? `, not heard for ${Math.floor(host.heard_s / 5) * 5} s` : ', heard now';
+    const state = host.draining ? 'drained' : message.hosts.orphaned ? 'not known' : !host.listed ? 'not listed' : `agent ${host.agent}${heard}`;
+    const failed = failures.get(host.name), last = job.lost.get(host.name);
+    const lost = !failed && !last ? '' : [failed ? count(failed, 'failure', 'failures') : '', last ? `last ${when(last.at)}: ${last.text}` : '']
+      .filter(Boolean).join(', ');
+    return { name: host.name, state, lost, good: host.agent === 'there' && host.listed && !host.draining && !(host.heard_s > 5), drained: host.draining, why: host.why, slots: message.hosts.orphaned ? host.used : `${host.used} of ${host.slots}`,
+      workers: host.workers.map(({ slot, rank, state: now, trains }) => ({ slot, rank, state: now, trains })) };
+  });
+  at('of-hosts').hidden = message.status.state === 'ended';
+  fill('hosts', [rows, message.hosts_left_out, job.control], () => {
+    if (!rows.length) return [make('p', 'faint', 'Discovery has listed no host yet.')];
+    const table = make('div', 'rows hosts', make('div', 'line head', ...['host', 'state', 'slots', 'workers'].map(name => make('span', '', name))));
+    for (const host of rows) {
+      const marks = host.workers.slice(0, SHOWN_WORKERS).map(worker);
+      if (host.workers.length > SHOWN_WORKERS) marks.push(`and ${host.workers.length - SHOWN_WORKERS} more`);
+      table.append(make('div', 'row', make('div', 'line', make('span', '', host.name),
+        make('span', host.good ? 'faint' : 'warn', host.state,
+          job.control ? hostAct(host.name, host.drained, host.workers.length) : ''), make('span', 'faint', host.slots),
+        make('span', '', ...marks), host.why ? make('span', 'why', host.why) : '', host.lost ? make('span', 'why', host.lost) : '')));
+    }
+    const key = make('p', 'key', ...[['trains', 'trains'], ['there', 'ready, not training'], ['', 'starts'], ['gone', 'leaves, or is lost']]
+      .map(([kind, name]) => make('span', '', make('span', `worker ${kind}`), name)));
+    const rest = message.hosts_left_out, name = message.status.job;
+    const how = message.hosts.orphaned ? '' : job.control
+      ? make('p', 'faint', 'The button drain lets the workers of a host leave without loss; undrain lets the host be used again.')
+      : make('p', 'faint', 'To take a host out without loss: ', make('code', '', `hvd-elastic drain HOST ${name}`), '; to use it again: ',
+        make('code', '', `hvd-elastic undrain HOST ${name}`), '.');
+    return [table, key, how, rest ? make('p', 'faint', `${count(rest, 'host is', 'hosts are')} not shown here; hvd-elastic hosts lists all.`) : ''];
+  });
+}
+
+function showBlacklist(message) {
+  const rows = message.blacklist.blacklist.map(held => [held.slot === null ? held.host : `${held.host}:${held.slot}`,
+    count(held.failures, 'failure', 'failures'),
+    held.usable || held.left_s === 0 ? 'usable' : `not usable ${held.left_s === null ? 'until it is cleared' : `for ${span(Math.ceil(held.left_s / 5) * 5)}`}`,
+    held.reason]);
+  fill('blacklist', [rows, message.blacklist_left_out], () => {
+    if (!rows.length) return [make('p', 'faint', 'No failure is counted against any host.')];
+    const rest = message.blacklist_left_out;
+    return [make('div', 'rows held', make('div', 'line head', ...['host or slot', 'counted', 'now', 'last failure'].map(name => make('span', '', name))),
+      ...rows.map(row => make('div', 'row', make('div', 'line', ...row.map((cell, i) => make('span', i ? 'faint' : '', cell)))))),
+    rest ? make('p', 'faint', `${count(rest, 'entry is', 'entries are')} not shown here; hvd-elastic blacklist lists all.`) : ''];
+  });
+}
+
+function showEvents() {
+  const list = job.events.filter(event => SEVERITIES.indexOf(event.severity) <= chosen.severity).slice(-SHOWN_EVENTS).reverse();
+  fill('events', [chosen.severity, list.length ? list[0].key : 0, list.length], () => list.length ? list.map(event => {
+    if (event.left) return make('li', 'gap', `${count(event.left, 'event is', 'events are')} not shown here; events.log has all.`);
+    const time = make('span', 'faint', clock(event.at));
+    time.title = day(event.at);
+    return make('li', event.severity, time, make('span', 'faint', event.severity), make('span', '', event.text));
+  }) : [make('li', 'gap', 'None of this severity.')]);
+}
+
+/* How the events are read, and where all of them are. */
+function showLog(status) {
+  fill('log', [status.driver.state_dir, status.job], () => [
+    'HOST:SLOT#NUMBER is a worker: the slots of a host count from 0, the number counts all workers that the job has launched. All events are in ',
+    make('code', '', `${status.driver.state_dir}/events.log`), '.']);
+}
+
+function choose(id, options, get, set) {
+  at(id).replaceChildren(...options.map(([name, value]) => {
+    const button = make('button', '', name);
+    button.addEventListener('click', () => { set(value); choose(id, options, get, set); show(); });
+    button.setAttribute('aria-pressed', get() === value);
+    return button;
+  }));
+}
+
+function show() {
+  if (!job.last) return;
+  showHead(job.last);
+  showChart(job.last.status);
+  showChanges();
+  showGoodput(job.last.status.goodput);
+  showHosts(job.last);
+  showBlacklist(job.last);
+  showEvents();
+  showLog(job.last.status);
+}
+
+/* ---- what is asked of the driver (--page-control) ---- */
+
+const token = () => new URLSearchParams(location.search).get('token') || '';
+
+/* Asks the reader first. The answer of the driver is shown where the question was; each question is sent once. */
+function confirmAct(what, path, body, yes) {
+  const dialog = at('ask'), button = at('yes');
+  at('asked').textContent = what;
+  at('answer').textContent = '';
+  at('no').textContent = 'cancel';
+  button.textContent = yes;
+  button.hidden = button.disabled = false;
+  at('no').onclick = () => dialog.close();
+  button.onclick = async () => {
+    button.disabled = true;
+    at('answer').textContent = 'The driver was asked …';
+    try {
+      const answer = await fetch(path, { method: 'POST', body, headers: { Authorization: `Bearer ${token()}` } });
+      at('answer').textContent = `${answer.ok ? '' : `Refused (${answer.status}): `}${await answer.text()}`;
+    } catch {
+      at('answer').textContent = 'No answer has come: the driver has ended, or cannot be reached. The page shows what the job does.';
+    }
+    button.hidden = true;
+    at('no').textContent = 'close';
+  };
+  dialog.showModal();
+}
+
+function hostAct(name, drained, workers) {
+  const button = make('button', 'act', drained ? 'undrain …' : 'drain …');
+  const what = drained ? `Use ${name} again?`
+    : `Drain ${name}? Its ${count(workers, 'worker leaves', 'workers leave')} at the next check, and none is launched there until it is undrained.`;
+  button.addEventListener('click', () => confirmAct(what, drained ? 'undrain' : 'drain', name, drained ? 'undrain' : 'drain'));
+  return button;
+}
+
+at('stop').addEventListener('click', () => confirmAct(
+  'Stop the job? All its workers end. With --checkpoint-dir a checkpoint is written first.', 'stop', '', 'stop the job'));
+
+/* ---- what comes from the driver ---- */
+
+/* Keeps what an event tells beyond its line: the reason for a change, a failure of a host, a checkpoint. */
+function keepFacts(event) {
+  const slot = `${event.host}:${event.slot}`, worker = event.incarnation !== undefined && event.slot !== undefined;
+  if (event.kind === 'checkpoint_complete' && event.commit !== undefined) job.checkpoint = { commit: event.commit, at: event.at };
+  if (['worker_failed', 'host_lost'].includes(event.kind) && event.host !== undefined) job.lost.set(event.host, { text: event.text, at: event.at });
+  if (REASONS.includes(event.kind) && event.severity !== 'debug') job.reasons.push({ round: event.round, text: event.text });
+  if (event.kind === 'worker_ready' && worker)
+    job.ready.push({ round: event.round, text: `${slot} is ${job.slots.has(slot) && job.slots.get(slot) !== event.incarnation ? 'back' : 'ready'}` });
+  if (worker && event.kind !== 'worker_launched') job.slots.set(slot, event.incarnation);
+  for (const list of [job.reasons, job.ready]) list.splice(0, Math.max(0, list.length - KEPT_EVENTS));
+}
+
+/* Keeps the events that are new. A new driver counts from 1 again. */
+function keepEvents(events, driver) {
+  let number = 0;
+  if (job.driver === driver)
+    number = job.events.length ? job.events[job.events.length - 1].number : 0;
+  for (const event of events) {
+    if (event.number <= number) continue;
+    if (number && event.number > number + 1)
+      job.events.push({ left: event.number - number - 1, severity: 'error', number: event.number - 1, key: `${driver} gap ${event.number}` });
+    job.events.push({ ...event, at: Date.parse(event.time), key: `${driver} ${event.number}` });
+    keepFacts(job.events[job.events.length - 1]);
+    number = event.number;
+  }
+  job.driver = driver;
+  job.events.splice(0, Math.max(0, job.events.length - KEPT_EVENTS));
+}
+
+function take(message) {
+  const status = message.status;
+  job.last = message;
+  job.heard = Date.now();
+  job.clock = Date.parse(message.now);
+  for (const change of message.changes.changes)
+    if (!job.changes.has(change.round))
+      job.changes.set(change.round, { ...change, end: job.clock - change.ago_s * 1000, pause: change.pause_us / 1000 });
+  if (status.state !== 'recovering') job.still = null;
+  else if (job.still === null) job.still = job.clock;
+  keepEvents(message.events, `${status.driver.term} ${status.driver.pid}`);
+  show();
+}
+
+function watch() {
+  const source = new EventSource(`live${location.search}`);
+  source.onmessage = message => take(JSON.parse(message.data));
+  source.addEventListener('control', () => {
+    job.control = true;
+    at('acts').hidden = false;
+    show();
+  });
+  /* A browser comes back by itself, but for an answer that is no stream: refused, or too many viewers. */
+  source.onerror = () => {
+    if (source.readyState !== EventSource.CLOSED) return;
+    setTimeout(watch, 5000);
+  };
+}
+
+function showLink() {
+  const silent = Date.now() - job.heard, over = job.last && ['stopping', 'finishing', 'over'].includes(job.last.status.state);
+  const link = at('link');
+  at('verdict').className = silent < SILENT_MS ? '' : 'faint';
+  if (job.heard && silent < SILENT_MS) {
+    link.textContent = `live · ${clock(job.clock)}`;
+    link.className = '';
+  } else if (job.heard) {
+    link.textContent = over ? 'The driver has ended: this is the last that it said.'
+      : `no word from the driver for ${span(Math.floor(silent / 1000))}; this is the last that it said`;
+    link.className = over ? '' : 'bad';
+  } else {
+    link.textContent = 'no word from the driver yet; it may serve as many viewers as it can';
+  }
+}
+
+/* Shows the data of a file. Of the history the part counts that the driver has not in its message. */
+function openFile(file) {
+  const live = file.live, first = live.events.length ? live.events[0].time : '~', ended = live.status.state === 'ended';
+  job.file = file;
+  if (file.history.began) job.began = Date.parse(file.history.began);
+  keepEvents(file.history.events.filter(event => event.time < first), 'file');
+  take(live);
+  for (const change of file.history.changes)
+    if (!job.changes.has(change.round))
+      job.changes.set(change.round, { ...change, end: Date.parse(change.ended), pause: change.pause_us / 1000 });
+  at('link').textContent = ended ? `ended ${day(job.clock)}` : `as it was ${day(job.clock)}`;
+  show();
+}
+
+choose('span', [['10 min', 600], ['1 h', 3600], ['all', 0]], () => chosen.span, value => { chosen.span = value; });
+choose('severity', [['errors', 0], ['warnings', 1], ['info', 2], ['all', 3]], () => chosen.severity, value => { chosen.severity = value; });
+addEventListener('resize', show);
+if (at('data').textContent) {
+  openFile(JSON.parse(at('data').textContent));
+} else {
+  setInterval(showLink, 1000);
+  watch();
+}

@@ -1,0 +1,412 @@
+/*
+ * top.c: draws the picture of a job for "hvd-elastic top". control.c calls top_draw for each
+ * picture, about once in a second for each viewer. The picture is made of the view alone, so the
+ * same view always gives the same picture.
+ *
+ * Each line goes through top_put, which cuts or pads the line to the width of the screen and
+ * replaces each character whose width on a terminal is not surely 1. So no name or text of a job
+ * can break the picture.
+ */
+#include "driver/control/top.h"
+
+#include "base/limits.h"
+#include "base/panic.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "driver/control/commits.h"
+#include "os/log_time.h"
+#include "proto/commit.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TOP_LEVELS 8
+#define TOP_LABEL  9  /* columns before a row of bars */
+#define TOP_LEGEND 24 /* columns after it */
+/* a character takes at most three bytes */
+#define TOP_LINE_BYTES (3 * TOP_COLUMNS_MAX + 1)
+
+struct top {
+    const struct core_view *view;
+    const struct table_facts *facts;
+    const struct events *events;
+    const struct top_screen *screen;
+    struct buf *out;
+    uint32_t left; /* lines that are not drawn yet */
+    uint32_t skip; /* lines of the list that are scrolled away */
+    int rc;
+};
+
+static const char *const top_panes[TOP_PANE_COUNT] = { "all", "hosts", "changes", "events" };
+
+const char *top_pane_name(enum top_pane pane)
+{
+    return top_panes[pane];
+}
+
+int top_screen_parse(const char *const args[TOP_ARGS], struct top_screen *ret_screen,
+                     struct hvd_err *err)
+{
+    static const char *const names[] = { "the columns of the screen", "the lines of the screen",
+                                         NULL, "the lines that are scrolled away" };
+    static const uint64_t least[] = { TOP_COLUMNS_MIN, TOP_LINES_MIN, 0, 0 };
+    static const uint64_t most[] = { TOP_COLUMNS_MAX, TOP_LINES_MAX, 0, LIMIT_HOSTS };
+    uint64_t number[ARRAY_SIZE(names)] = { 0 };
+    int rc = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(names) && !rc; i++)
+        if (names[i])
+            rc = text_parse_u64((struct span){ args[i], strlen(args[i]) }, least[i], most[i],
+                                names[i], &number[i], err);
+    if (rc)
+        return rc;
+    *ret_screen = (struct top_screen){ .columns = (uint32_t)number[0],
+                                       .lines = (uint32_t)number[1],
+                                       .from = (uint32_t)number[3],
+                                       .pane = TOP_PANE_COUNT,
+                                       .ascii = strcmp(args[4], "utf8") != 0 };
+    for (size_t i = 0; i < TOP_PANE_COUNT; i++)
+        if (!strcmp(top_panes[i], args[2]))
+            ret_screen->pane = (enum top_pane)i;
+    if (ret_screen->pane == TOP_PANE_COUNT) {
+        char quoted[TEXT_QUOTE_MAX];
+
+        text_quote(args[2], strlen(args[2]), quoted);
+        return err_set(err, HVD_E_INVAL, "%s: no such list; all, hosts, changes and events are",
+                       quoted);
+    }
+    return 0;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* Returns how many bytes the character at `at` has if its width on each terminal is 1: printable
+ * ASCII, Latin letters with accents, and the bars of this file. 0: another character or byte. */
+static size_t top_char_bytes(const char *at)
+{
+    const unsigned char *byte = (const unsigned char *)at;
+
+    if (byte[0] >= ' ' && byte[0] < 0x7f)
+        return 1;
+    if (byte[0] == 0xc2 && byte[1] >= 0xa1 && byte[1] <= 0xbf && byte[1] != 0xad)
+        return 2;
+    if (byte[0] >= 0xc3 && byte[0] <= 0xc9 && (byte[1] & 0xc0) == 0x80)
+        return 2;
+    if (byte[0] == 0xe2 && byte[1] == 0x96 && byte[2] >= 0x81 && byte[2] <= 0x88)
+        return 3;
+    return 0;
+}
+
+/* Draws one line, cut or padded to the width of the screen. A picture that is full takes no further
+ * line. */
+static void top_put(struct top *top, const char *text)
+{
+    uint32_t column = 0;
+
+    if (!top->left || top->rc)
+        return;
+    top->left--;
+    for (; *text && column < top->screen->columns && !top->rc; column++) {
+        size_t bytes = top_char_bytes(text);
+
+        top->rc = buf_append(top->out, bytes ? text : "?", bytes ? bytes : 1);
+        /* the other bytes of a character that is not shown belong to the same question mark */
+        for (text += bytes ? bytes : 1; !bytes && ((unsigned char)*text & 0xc0) == 0x80;)
+            text++;
+    }
+    if (!top->rc)
+        top->rc = buf_printf(top->out, "%*s\n", (int)(top->screen->columns - column), "");
+}
+
+static void PRINTF_LIKE(2, 3) top_line(struct top *top, const char *format, ...)
+{
+    char line[TOP_LINE_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    top_put(top, line);
+}
+
+/* Draws one line of a list, unless the line is scrolled away. */
+static void PRINTF_LIKE(2, 3) top_row(struct top *top, const char *format, ...)
+{
+    char line[TOP_LINE_BYTES];
+    va_list args;
+
+    if (top->skip) {
+        top->skip--;
+        return;
+    }
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    top_put(top, line);
+}
+
+/* Returns the time from then_us until the picture, as operators read it: whole seconds. */
+static const char *top_since(const struct top *top, int64_t then_us, char text[TIME_TEXT_MAX])
+{
+    int64_t us = top->facts->now_us - then_us;
+
+    return time_format(us > 0 ? us - us % TIME_S : 0, text);
+}
+
+/* ---- the head -------------------------------------------------------------------------------- */
+
+/* Draws what the job does: two lines, and more for commits, for workers that are silent or behind,
+ * and for what the job waits for. */
+static void top_head(struct top *top)
+{
+    const struct core_view *view = top->view;
+    const struct table_facts *facts = top->facts;
+    char since[TIME_TEXT_MAX], next[48] = "";
+    char commits[COMMITS_TEXT_MAX], names[COMMITS_NAMES_MAX];
+
+    if (facts->orphan)
+        top_line(top, "job %s: orphaned, no driver lives", facts->job);
+    else
+        top_line(top, "job %s: %s    driver pid %" PRIu64 ", term %" PRIu64 ", up %s", facts->job,
+                 job_state_name(view->job), facts->pid, view->term,
+                 top_since(top, facts->started_us, since));
+    if (view->next)
+        snprintf(next, sizeof(next), ", next is round %" PRIu64, view->next);
+    if (view->round)
+        top_line(top,
+                 "round %" PRIu64 ": size %zu of %u to %u, from commit %" PRIu64 ".%u, %u resets%s",
+                 view->round, view->member_count, facts->min_np, facts->max_np,
+                 COMMIT_ROUND_OF(view->commit), COMMIT_PLACE_OF(view->commit), view->resets, next);
+    else
+        top_line(top, "round: none yet; the job begins with %u workers%s", facts->np, next);
+    if (*commits_text(view, facts, commits))
+        top_line(top, "commits: %s", commits);
+    if (*commits_names(view, facts, true /* those that are silent */, names))
+        top_line(top, "silent: %s", names);
+    if (*commits_names(view, facts, false /* those that are behind */, names))
+        top_line(top, "behind: %s", names);
+    if (*view->waiting_for && !facts->orphan)
+        top_line(top, "waits for %s", view->waiting_for);
+    else if (!view->enough && !facts->orphan && view->short_since_us != TIME_NEVER)
+        top_line(top, "too few workers for %s; the job needs at least %u",
+                 top_since(top, view->short_since_us, since), facts->min_np);
+    if (view->notices.ended + view->notices.under_way)
+        top_line(top, "notices: %" PRIu32 " of %" PRIu32 " honoured, %" PRIu32 " under way",
+                 view->notices.honoured, view->notices.ended, view->notices.under_way);
+}
+
+/* Draws a row of bars with a label before and a legend behind it. */
+static void top_bars(struct top *top, const char *label, const uint8_t *levels, uint32_t count,
+                     const char *legend)
+{
+    static const char *const utf8[] = { " ",      "\u2581", "\u2582", "\u2583", "\u2584",
+                                        "\u2585", "\u2586", "\u2587", "\u2588" };
+    static const char *const ascii[] = { " ", ".", ":", "-", "=", "+", "*", "#", "@" };
+    char line[TOP_LINE_BYTES];
+    size_t used = (size_t)snprintf(line, sizeof(line), "%-*.*s", TOP_LABEL, TOP_LABEL, label);
+
+    for (uint32_t i = 0; i < count; i++)
+        used += (size_t)snprintf(line + used, sizeof(line) - used, "%s",
+                                 (top->screen->ascii ? ascii : utf8)[levels[i]]);
+    snprintf(line + used, sizeof(line) - used, "  %s", legend);
+    top_put(top, line);
+}
+
+/* Draws the size of the job and the pauses of its changes over the time that the view knows of: a
+ * column is an equal part of that time, with the size at its end and its longest pause. */
+static void top_history(struct top *top)
+{
+    const struct core_view *view = top->view;
+    uint8_t sizes[TOP_COLUMNS_MAX] = { 0 }, pauses[TOP_COLUMNS_MAX] = { 0 };
+    uint32_t count = top->screen->columns - TOP_LABEL - TOP_LEGEND;
+    uint32_t largest = 1, size = 0, level;
+    int64_t begin_us, span_us, pause_us, limit_us, longest_us = 0;
+    char legend[64], text[TIME_TEXT_MAX];
+    size_t change = 0;
+
+    if (top->screen->columns <= TOP_LABEL + TOP_LEGEND || !view->change_count || top->facts->orphan)
+        return;
+    for (size_t i = 0; i < view->change_count; i++)
+        if (view->changes[i].to > largest)
+            largest = view->changes[i].to;
+    begin_us = view->changes[0].ended_us;
+    span_us = top->facts->now_us - begin_us;
+    if (span_us < TIME_S)
+        span_us = TIME_S;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t end_us = begin_us + span_us / count * (i + 1);
+
+        for (; change < view->change_count &&
+               (view->changes[change].ended_us <= end_us || i + 1 == count);
+             change++) {
+            size = view->changes[change].to;
+            /* the pause of the first round is the start of the job */
+            if (!view->changes[change].from)
+                continue;
+            pause_us = view->changes[change].pause_us;
+            /* a level more for 1 ms, 3 ms, 10 ms ... 3 s */
+            level = pause_us > 0;
+            for (limit_us = TIME_MS; level && level < TOP_LEVELS && pause_us >= limit_us; level++)
+                limit_us = level % 2 ? 3 * limit_us : limit_us / 3 * 10;
+            if (level > pauses[i])
+                pauses[i] = (uint8_t)level;
+            if (pause_us > longest_us)
+                longest_us = pause_us;
+        }
+        sizes[i] = (uint8_t)((size * TOP_LEVELS + largest - 1) / largest);
+    }
+    snprintf(legend, sizeof(legend), "%u at most, %s", largest, top_since(top, begin_us, text));
+    top_bars(top, "size", sizes, count, legend);
+    snprintf(legend, sizeof(legend), "longest %s", time_brief(longest_us, text));
+    top_bars(top, "pauses", pauses, count, longest_us ? legend : "none");
+}
+
+/* ---- the lists ------------------------------------------------------------------------------- */
+
+/* Draws the hosts, each with its workers by state. Those that need a look come first: the driver
+ * cannot use them as it would, or not all of their workers train. */
+static void top_hosts(struct top *top)
+{
+    const struct core_view *view = top->view;
+    int width = (int)sizeof("HOST") - 1, most = (int)top->screen->columns / 3;
+
+    for (size_t i = 0; i < view->host_count; i++)
+        if ((int)strlen(view->hosts[i].name) > width)
+            width = (int)strlen(view->hosts[i].name);
+    if (width > most)
+        width = most;
+    top_line(top, "%-*.*s  SLOTS  %-8s  %-18s  WHY NOT MORE", width, width, "HOST", "AGENT",
+             "WORKERS");
+    for (size_t i = 0; i < 2 * view->host_count; i++) {
+        const struct view_host *host = &view->hosts[i % view->host_count];
+        size_t counts[WORKER_STATE_COUNT] = { 0 }, used = 0;
+        char workers[160] = "";
+        bool special = *host->why || host->draining || !host->listed ||
+                       (host->worker_count && host->agent != AGENT_THERE);
+
+        for (size_t k = 0; k < host->worker_count; k++) {
+            counts[host->workers[k].state]++;
+            special = special || host->workers[k].silent || host->workers[k].behind;
+        }
+        special = special || counts[WORKER_MEMBER] < host->worker_count;
+        if (special != (i < view->host_count))
+            continue;
+        for (size_t k = 0; k < WORKER_STATE_COUNT; k++)
+            if (counts[k] && used < sizeof(workers))
+                used += (size_t)snprintf(workers + used, sizeof(workers) - used, "%s%zu %s",
+                                         used ? ", " : "", counts[k],
+                                         worker_state_name((enum worker_state)k));
+        top_row(top, "%-*.*s  %5u  %-8s  %-18s  %s", width, width, host->name, host->slots,
+                agent_state_name(host->agent), workers, host->why);
+    }
+}
+
+/* Draws the changes, the newest first. */
+static void top_changes(struct top *top)
+{
+    const struct core_view *view = top->view;
+
+    top_line(top, "%6s  %-8s  %-9s  %6s  %7s  %7s  %7s  %7s  %7s", "ROUND", "CAUSE", "SIZE", "AGO",
+             "PAUSE", "AGREE", "REBUILD", "STATE", "STEP");
+    for (size_t i = view->change_count; i > 0; i--) {
+        const struct view_change *change = &view->changes[i - 1];
+        char sizes[32], ago[TIME_TEXT_MAX], pause[TIME_TEXT_MAX], agree[TIME_TEXT_MAX];
+        char rebuild[TIME_TEXT_MAX], state[TIME_TEXT_MAX], step[TIME_TEXT_MAX];
+
+        snprintf(sizes, sizeof(sizes), "%u -> %u", change->from, change->to);
+        top_row(top, "%6" PRIu64 "  %-8s  %-9s  %6s  %7s  %7s  %7s  %7s  %7s", change->round,
+                change_cause_name(change->cause), sizes, top_since(top, change->ended_us, ago),
+                time_brief(change->pause_us, pause), time_brief(change->agree_us, agree),
+                time_brief(change->rebuild_us, rebuild), time_brief(change->state_us, state),
+                time_brief(change->first_step_us, step));
+    }
+}
+
+static bool top_event(void *arg, const struct event_line *line)
+{
+    struct top *top = arg;
+    char moment[TIME_STAMP_MAX];
+
+    top_row(top, "%s %s", log_time_text(line->wall_us, moment), line->text);
+    return true;
+}
+
+/* Draws the newest events, the newest last. */
+static void top_events(struct top *top)
+{
+    size_t lines = top->left ? top->left - 1 : 0;
+    size_t newer = top->skip;
+
+    top_line(top, "EVENTS");
+    top->skip = 0;
+    /* The first lines of a longer piece fill the screen, so the `newer` last ones are not seen. */
+    if (top->events)
+        events_each(top->events, lines + newer, top_event, top);
+}
+
+/* Draws a list in at most `lines` lines, and an empty line behind it if `gap`. The last line says
+ * how many rows there are more. */
+static void top_list(struct top *top, void (*draw)(struct top *), size_t rows, uint32_t lines)
+{
+    uint32_t left = top->left;
+    size_t hidden;
+
+    if (lines > left)
+        lines = left;
+    if (lines < 2)
+        return;
+    hidden = rows + 1 > lines ? rows + 2 - lines : 0;
+    top->left = lines - (hidden > 0);
+    draw(top);
+    left -= lines - (hidden > 0) - top->left;
+    top->left = left;
+    if (hidden)
+        top_line(top, "... and %zu more", hidden);
+}
+
+int top_draw(const struct core_view *view, const struct table_facts *facts,
+             const struct events *events, const struct top_screen *screen, struct buf *out)
+{
+    struct top top = { .view = view,
+                       .facts = facts,
+                       .events = events,
+                       .screen = screen,
+                       .out = out,
+                       .left = screen->lines,
+                       .skip = screen->pane == TOP_ALL ? 0 : screen->from };
+    size_t before = out->length, hosts = view->host_count;
+    uint32_t share, spare;
+
+    ASSERT(screen->columns <= TOP_COLUMNS_MAX);
+    top_head(&top);
+    top_history(&top);
+    top_put(&top, "");
+    switch (screen->pane) {
+    case TOP_ALL:
+        /* lines that the hosts do not need are for the changes, and all that is left for events */
+        share = top.left / 3;
+        spare = hosts + 2 < share ? share - (uint32_t)(hosts + 2) : 0;
+        top_list(&top, top_hosts, hosts, share);
+        top_put(&top, "");
+        if (view->change_count) {
+            top_list(&top, top_changes, view->change_count, share + spare / 2);
+            top_put(&top, "");
+        }
+        if (top.left > 1)
+            top_events(&top);
+        break;
+    case TOP_HOSTS: top_hosts(&top); break;
+    case TOP_CHANGES: top_changes(&top); break;
+    case TOP_EVENTS: top_events(&top); break;
+    case TOP_PANE_COUNT: break;
+    }
+    while (top.left && !top.rc)
+        top_put(&top, "");
+    if (top.rc && out->data) {
+        out->length = before;
+        out->data[before] = '\0';
+    }
+    return top.rc;
+}

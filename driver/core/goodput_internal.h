@@ -1,0 +1,40 @@
+/*
+ * goodput_internal.h: the part of the core's data that is about goodput. Only core_internal.h
+ * includes this file; the rules about owners and units stand in core_internal.h.
+ */
+#ifndef DRIVER_CORE_GOODPUT_INTERNAL_H
+#define DRIVER_CORE_GOODPUT_INTERNAL_H
+
+#include "base/limits.h"
+#include "driver/core/view_parts.h"
+
+/* How many hosts with failures are counted one by one. */
+#define GOODPUT_HOSTS 32
+
+struct goodput_host {
+    char name[LIMIT_HOST_NAME_BYTES + 1];
+    uint64_t failures;
+};
+
+/* For what the time of workers was used. Owner: goodput.c. */
+struct core_goodput {
+    struct goodput_part sums[GOODPUT_COUNT];
+    enum goodput_use use;        /* how the time since counted_us is used */
+    int64_t counted_us;          /* the sums are complete up to this moment */
+    size_t trained_with;         /* number of members of the last round that trained; 0: none did */
+    uint64_t round;              /* the current round at the last look */
+    bool trains;                 /* all its members were seen to train */
+    struct goodput_part trained; /* the training of `round`, if it is revoked without a commit */
+    /* The time for which no driver has seen the round `unseen_round`; 0: there is no such time. */
+    uint64_t unseen_round;
+    struct goodput_part unseen;
+    unsigned changed;      /* bit N: the sum of the use N has changed since its newest record */
+    bool stale;            /* the use has changed since the newest record */
+    int64_t wall_us;       /* the time of day of the newest record; 0: there is none */
+    int64_t written_us;    /* when it was written */
+    uint64_t records_seen; /* core_out.records at the last look */
+    size_t host_count;
+    struct goodput_host hosts[GOODPUT_HOSTS], others;
+};
+
+#endif

@@ -1,0 +1,104 @@
+/*
+ * pace.c: keeps what heartbeats say of workers, and judges which worker is silent or behind. Called
+ * by agents.c with each heartbeat, and by view.c. Invariant: no other file of the core reads these
+ * fields, so a pulse that lies can only be shown.
+ */
+#include "driver/core/pace.h"
+
+#include "driver/core/authority.h"
+#include "driver/core/elect.h"
+#include "driver/core/roster.h"
+#include "driver/core/round.h"
+
+/* How many heartbeat intervals a worker may be silent, or behind. Worker and agent send a heartbeat
+ * once in an interval, so a worker that is well may seem silent for two. */
+#define SILENT_BEATS 4
+#define BEHIND_BEATS 5
+/* How many intervals of a round must pass before its rate is known: each agent has spoken twice. */
+#define RATE_BEATS 2
+/* Members that wait for one of them in a collective may be one commit apart. */
+#define BEHIND_COMMITS 2
+#define MARK_US        (10 * TIME_S)
+
+/* Returns the moment that lies us before this step; not before the clock began. */
+static int64_t pace_ago(const struct core *core, int64_t us)
+{
+    return us < core->now_us ? core->now_us - us : 0;
+}
+
+/* A member that has an older commit than another one may only have been looked at earlier. So its
+ * time behind begins anew with each of its own commits. */
+static void pace_on_pulse(struct core *core, struct worker *worker, const struct msg_pulse *pulse)
+{
+    struct core_pace *pace = &core->rounds.pace;
+    bool moved = worker->pulse.commit != pulse->commit;
+
+    worker->pulse.heard_us = pace_ago(core, pulse->silent_us);
+    if (!pulse->commit || !elect_believes(core, pulse->commit))
+        return;
+    worker->pulse.commit = pulse->commit;
+    worker->pulse.commit_us = pace_ago(core, pulse->commit_us);
+    if (worker->entered && pace->newest < pulse->commit) {
+        pace->newest = pulse->commit;
+        pace->newest_us = worker->pulse.commit_us;
+    }
+    if (!worker->entered || pace->newest - pulse->commit < BEHIND_COMMITS)
+        worker->pulse.behind_us = TIME_NEVER;
+    else if (moved || worker->pulse.behind_us == TIME_NEVER)
+        worker->pulse.behind_us = core->now_us;
+}
+
+/* Returns how many commits of the current round are known. */
+static uint64_t pace_made(const struct core *core)
+{
+    uint64_t newest = core->rounds.pace.newest;
+
+    return COMMIT_ROUND_OF(newest) == core->current.number ? COMMIT_PLACE_OF(newest) : 0;
+}
+
+void pace_on_beat(struct core *core, struct core_host *host, const struct msg_beat *beat)
+{
+    struct pace_mark *marks = core->rounds.pace.marks;
+    struct pace_mark now = { core->current.number, 0, core->now_us };
+
+    for (size_t i = 0; i < beat->pulses.count; i++) {
+        const struct msg_pulse *pulse = &beat->pulses.items[i];
+
+        if (authority_believes_pulse(core, host, pulse))
+            pace_on_pulse(core, roster_worker(core, pulse->incarnation), pulse);
+    }
+    /* The older mark is 10 to 20 s old, or as old as the round. */
+    now.made = pace_made(core);
+    if (marks[1].round != now.round)
+        marks[0] = marks[1] = now;
+    if (core->now_us - marks[1].at_us < MARK_US)
+        return;
+    marks[0] = marks[1];
+    marks[1] = now;
+}
+
+bool pace_is_silent(const struct core *core, const struct worker *worker)
+{
+    return worker_is_alive(worker) && worker->pulse.heard_us != TIME_NEVER &&
+           core->now_us - worker->pulse.heard_us > SILENT_BEATS * core->config.beat_us;
+}
+
+bool pace_is_behind(const struct core *core, const struct worker *worker)
+{
+    return round_has(&core->current, worker) && worker->pulse.behind_us != TIME_NEVER &&
+           core->now_us - worker->pulse.behind_us > BEHIND_BEATS * core->config.beat_us;
+}
+
+uint64_t pace_commits(const struct core *core, int64_t *ret_us)
+{
+    const struct pace_mark *from = &core->rounds.pace.marks[0];
+
+    *ret_us = 0;
+    /* Before an agent has sent its second heartbeat, the rate would be 0 after each change. */
+    if (!core->current.number || from->round != core->current.number ||
+        core->now_us - from->at_us < RATE_BEATS * core->config.beat_us)
+        return 0;
+    *ret_us = core->now_us - from->at_us;
+    /* a commit of the next round may be known before the round begins */
+    return pace_made(core) > from->made ? pace_made(core) - from->made : 0;
+}

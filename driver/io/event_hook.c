@@ -1,0 +1,251 @@
+/*
+ * event_hook.c: runs the command of --on-event. shown.c makes the hook, and the log of events calls
+ * it for each line, within a step of the core: then the line is only copied, and the call is
+ * started from the event loop. Invariants: at most one call runs; a warning of this file is no
+ * event, so a hook never causes its own calls.
+ */
+#include "driver/io/event_hook.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "driver/control/tables.h"
+#include "os/clock.h"
+#include "os/command/command.h"
+
+#include <event2/event.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+struct event_hook {
+    struct event_base *base;
+    struct events_follower follower;
+    struct event_filter filter;
+    char *words; /* the command, cut into argv */
+    const char *argv[LIMIT_HOOK_WORDS + 1];
+    struct command_spec spec;
+    struct command *run; /* NULL: no call runs */
+    struct event *next;  /* starts a call */
+    struct event *last;  /* the end of LIMIT_OUTPUT_LINGER_US */
+    struct buf json;
+    uint64_t dropped; /* since the last event that was told */
+    uint64_t lost;    /* events of calls that have failed in a row */
+    bool ending;
+    size_t first, count; /* the oldest of the lines that wait, and how many these are */
+    struct event_line waiting[LIMIT_HOOK_EVENTS];
+};
+
+/* Says that a call has failed; only the first of several failures in a row is logged. */
+static void event_hook_failed(struct event_hook *hook, const char *why, struct span said)
+{
+    if (!hook->lost++)
+        log_warning(JOB,
+                    "--on-event: %s%s%.*s%s; this event is lost, and the job goes on; run the "
+                    "command by hand with a line of 'hvd-elastic events --json'",
+                    why, said.length ? " (standard error: " : "", (int)said.length,
+                    said.length ? said.at : "", said.length ? ")" : "");
+}
+
+/* Starts the next call from the event loop, or ends the hook when it has told all its events. */
+static void event_hook_go_on(struct event_hook *hook)
+{
+    if (hook->run)
+        return;
+    if (hook->count)
+        event_active(hook->next, EV_TIMEOUT, 0);
+    else if (hook->ending)
+        event_del(hook->last);
+}
+
+static void event_hook_on_ended(void *arg, const struct command_end *end)
+{
+    struct event_hook *hook = arg;
+    char how[COMMAND_HOW_MAX], why[COMMAND_HOW_MAX + LIMIT_REASON_BYTES];
+
+    if (end->how == COMMAND_EXITED && end->value == 0) {
+        if (hook->lost)
+            log_info(JOB, "--on-event: %s works again; %" PRIu64 " events were lost", hook->argv[0],
+                     hook->lost);
+        hook->lost = 0;
+    } else {
+        snprintf(why, sizeof(why), "%s: %s", hook->argv[0], command_how(&hook->spec, end, how));
+        event_hook_failed(hook, end->how == COMMAND_FAILED ? end->why : why,
+                          stderr_tail_first(end->stderr_tail));
+    }
+    command_free(hook->run);
+    hook->run = NULL;
+    event_hook_go_on(hook);
+}
+
+/* Writes the oldest event that waits as JSON, with the number of those that were dropped before. */
+static int event_hook_write(struct event_hook *hook)
+{
+    const struct event_line *line = &hook->waiting[hook->first];
+    char moment[TIME_STAMP_MAX], facts[EVENT_FACTS_MAX + 40];
+
+    snprintf(facts, sizeof(facts), "%s", line->facts);
+    if (hook->dropped) {
+        snprintf(facts, sizeof(facts), "dropped=%" PRIu64 "\t%s", hook->dropped, line->facts);
+        log_warning(JOB,
+                    "--on-event: %s is slower than events come: %" PRIu64
+                    " events were dropped; make the command faster, or choose fewer events with "
+                    "--on-event-filter",
+                    hook->argv[0], hook->dropped);
+    }
+    buf_clear(&hook->json);
+    return table_event(time_stamp(line->wall_us, moment), line->level, line->text, facts,
+                       true /* as JSON */, &hook->json);
+}
+
+/* Tells the oldest event that waits. If the call cannot be started, the event is lost. */
+static void event_hook_on_next(evutil_socket_t fd, short what, void *arg)
+{
+    static const struct command_ops ops = { .ended = event_hook_on_ended };
+    struct event_hook *hook = arg;
+    struct hvd_err err;
+    int rc;
+
+    (void)fd;
+    (void)what;
+    if (hook->run || !hook->count)
+        return;
+    rc = event_hook_write(hook);
+    if (rc)
+        err_set(&err, rc, "%s: %s", hook->argv[0], err_text(rc));
+    hook->first = (hook->first + 1) % LIMIT_HOOK_EVENTS;
+    hook->count--;
+    hook->dropped = 0;
+    hook->spec.input = buf_text(&hook->json);
+    if (!rc)
+        rc = command_run(hook->base, &hook->spec, &ops, hook, &hook->run, &err);
+    if (!rc)
+        return;
+    event_hook_failed(hook, err.text, (struct span){ NULL, 0 });
+    event_hook_go_on(hook);
+}
+
+/* Takes a line of the log. If no more may wait, the oldest one is dropped, because the newest say
+ * how the job does now. */
+static bool event_hook_take(void *arg, const struct event_line *line)
+{
+    struct event_hook *hook = arg;
+
+    if (!event_filter_passes(&hook->filter, line->level, line->kind))
+        return true;
+    if (hook->count == LIMIT_HOOK_EVENTS) {
+        hook->first = (hook->first + 1) % LIMIT_HOOK_EVENTS;
+        hook->count--;
+        hook->dropped++;
+    }
+    hook->waiting[(hook->first + hook->count++) % LIMIT_HOOK_EVENTS] = *line;
+    event_hook_go_on(hook);
+    return true;
+}
+
+static void event_hook_on_line(void *arg, const struct event_line *line)
+{
+    (void)event_hook_take(arg, line);
+}
+
+/* The end has taken too long. */
+static void event_hook_on_last(evutil_socket_t fd, short what, void *arg)
+{
+    struct event_hook *hook = arg;
+
+    (void)fd;
+    (void)what;
+    command_free(hook->run);
+    hook->dropped += hook->count + (hook->run != NULL);
+    hook->run = NULL;
+    hook->count = 0;
+}
+
+/* Cuts the command at its blanks. */
+static int event_hook_cut(struct event_hook *hook, const char *command, struct hvd_err *err)
+{
+    size_t count = 0;
+    char *rest = hook->words, *word;
+
+    while ((word = strtok_r(rest, " \t", &rest)) != NULL) {
+        if (count == LIMIT_HOOK_WORDS)
+            return err_set(err, HVD_E_INVAL,
+                           "--on-event: more than %d words; write a script that calls the command",
+                           LIMIT_HOOK_WORDS);
+        hook->argv[count++] = word;
+    }
+    return count ? 0
+                 : err_set(err, HVD_E_INVAL, "--on-event: \"%s\" names no program; give one",
+                           command);
+}
+
+int event_hook_create(struct event_base *base, const struct event_hook_config *config,
+                      struct events *events, struct event_hook **ret_hook, struct hvd_err *err)
+{
+    struct event_hook *hook = mem_zalloc(sizeof(*hook));
+    int rc;
+
+    if (!hook)
+        return err_set(err, HVD_E_NOMEM, "no memory for --on-event; free memory on this host");
+    buf_init(&hook->json, LIMIT_CONFIG_LINE_BYTES);
+    list_init(&hook->follower.link);
+    hook->words = mem_strdup(config->command);
+    hook->next = evtimer_new(base, event_hook_on_next, hook);
+    hook->last = evtimer_new(base, event_hook_on_last, hook);
+    if (hook->words && hook->next && hook->last)
+        rc = event_hook_cut(hook, config->command, err);
+    else
+        rc = err_set(err, HVD_E_NOMEM, "no memory for --on-event; free memory on this host");
+    if (rc) {
+        event_hook_free(hook);
+        return rc;
+    }
+    hook->base = base;
+    hook->filter = config->filter;
+    hook->follower.line = event_hook_on_line;
+    hook->follower.arg = hook;
+    hook->spec = (struct command_spec){ .argv = hook->argv,
+                                        .envp = config->envp,
+                                        .limit_us = config->limit_us,
+                                        .linger_us = TIME_NEVER,
+                                        .stderr_max = LIMIT_OUTPUT_LINE_BYTES,
+                                        .dies_with_us = SIGKILL };
+    events_each(events, LIMIT_EVENTS_KEPT, event_hook_take, hook);
+    events_follow(events, &hook->follower);
+    *ret_hook = hook;
+    return 0;
+}
+
+void event_hook_end(struct event_hook *hook)
+{
+    const struct timeval wait = clock_timeval(LIMIT_OUTPUT_LINGER_US);
+
+    if (!hook || hook->ending)
+        return;
+    hook->ending = true;
+    events_unfollow(&hook->follower);
+    if ((hook->run || hook->count) && !event_add(hook->last, &wait))
+        event_hook_go_on(hook);
+}
+
+void event_hook_free(struct event_hook *hook)
+{
+    if (!hook)
+        return;
+    events_unfollow(&hook->follower);
+    if (hook->run || hook->count)
+        event_hook_on_last(-1, 0, hook);
+    if (hook->dropped)
+        log_warning(JOB, "--on-event: %s was too slow for the last %" PRIu64 " events",
+                    hook->argv[0], hook->dropped);
+    if (hook->next)
+        event_free(hook->next);
+    if (hook->last)
+        event_free(hook->last);
+    buf_release(&hook->json);
+    mem_free(hook->words);
+    mem_free(hook);
+}

@@ -1,0 +1,40 @@
+/*
+ * store_core.c: replays a store into a core, for the driver at its start (driver/io/loop.c), for
+ * the compaction of the journal, and for the view of a job without a driver (driver/orphan.c). It
+ * is apart from store.c, because other programs read a store and have no core.
+ */
+#include "driver/store/store_core.h"
+
+#include "os/clock.h"
+
+struct replaying {
+    struct core *core;
+    uint64_t *records;
+};
+
+static int store_give_record(void *arg, const struct journal_record *record, struct hvd_err *err)
+{
+    struct replaying *replaying = arg;
+
+    ++*replaying->records;
+    return core_replay(replaying->core, record, err);
+}
+
+int store_replay_core(struct store *store, struct core *core, uint64_t *ret_records,
+                      struct hvd_err *err)
+{
+    struct replaying replaying = { core, ret_records };
+
+    *ret_records = 0;
+    return store_replay(store, store_give_record, &replaying, err);
+}
+
+static int store_give_entry(void *arg, const struct blacklist_record *record, struct hvd_err *err)
+{
+    return core_replay_blacklist(arg, record, clock_now_us(), clock_wall_us(), err);
+}
+
+int store_blacklist_core(struct store *store, struct core *core, struct hvd_err *err)
+{
+    return store_blacklist(store, store_give_entry, core, err);
+}

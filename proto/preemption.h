@@ -1,0 +1,29 @@
+/*
+ * preemption.h: what the option --preemption may say: who is asked whether this machine is about to
+ * go away. Pure: the driver checks the option with it, and the agent follows it (agent/notice).
+ */
+#ifndef PROTO_PREEMPTION_H
+#define PROTO_PREEMPTION_H
+
+#include "base/text.h"
+
+enum preemption_giver {
+    PREEMPTION_AWS = 1 << 0,
+    PREEMPTION_GCP = 1 << 1,
+    PREEMPTION_AZURE = 1 << 2,
+    PREEMPTION_SLURM = 1 << 3
+};
+
+struct preemption {
+    bool automatic;   /* the agent finds out which giver its machine has */
+    unsigned givers;  /* bits of enum preemption_giver; 0 and not automatic: only SIGTERM counts */
+    struct span file; /* length 0: none; borrowed from the text, as is `command` */
+    struct span command; /* for /bin/sh -c */
+};
+
+/* Reads "auto", "none", or a list: "aws,gcp,azure,slurm,file:PATH,command:CMD". A command is the
+ * last item, because it may have commas. HVD_E_INVAL, HVD_E_LIMIT. */
+int preemption_parse(const char *text, struct preemption *ret_preemption,
+                     struct hvd_err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SIGUSR2 to `hvd-agent --join`, as schedulers send it before their SIGTERM: the agent passes the notice on, the host is
+# drained, and the process stays. Without an agent the signal does nothing but say so.
+#
+#     join_notice.sh ELASTIC TRAINER
+. "$(dirname "$0")/../shell/lib.sh"
+. "$(dirname "$0")/../shell/join.sh"
+test_begin "$@"
+join_token token
+port=$((20000 + $$ % 10000))
+
+join_host early '' "127.0.0.1:$port"
+await join-early.log 'tried again until'
+kill -USR2 "${joined[early]}"
+await join-early.log 'no agent runs here'
+join_leave early
+join_left early
+
+start -np 1 --max-np 2 --discovery join --token-file token --port $port --listen 127.0.0.1 --beat 200ms --lease 5s \
+  "$trainer" --step-ms 5 --say "$say"
+join_host a '' "127.0.0.1:$port"
+HVD_TERMINATION_GRACE=50s join_host b '' "127.0.0.1:$port"
+await_round 2
+kill -USR2 "${joined[b]}"
+await "$err" 'b: the notice is honoured: lead (30|2[0-9])'
+await_round 1
+kill -USR2 "${joined[b]}" # it may come again
+await join-b.log 'its agent tells the driver' 2
+join_leave b
+await join-b.log 'its workers have (50|49) s to leave'
+join_left b
+if grep -q 'is revoked' "$err"; then die "a round was revoked: $(grep 'is revoked' "$err")"; fi
+
+# a host that has gone after a notice comes back as another machine
+join_host b '' "127.0.0.1:$port"
+await_round 2
+ask stop || die 'stop'
+await_driver
+join_left a
+join_left b
+nothing_left
+say_line 'SIGUSR2 without an agent does nothing; with one it is a notice, which is honoured'

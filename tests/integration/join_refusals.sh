@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Tokens that do not let a host join, names that are taken, and hosts that two sources must name: each
+# refusal is one clear line on the host, and one in the log of the driver.
+#
+#     join_refusals.sh ELASTIC TRAINER
+. "$(dirname "$0")/../shell/lib.sh"
+. "$(dirname "$0")/../shell/join.sh"
+test_begin "$@"
+join_token token
+port=$((20000 + $$ % 10000))
+place=127.0.0.1:$port
+
+# refused NAME CODE TEXT: the process has ended with this code, and its log has one such line.
+refused() {
+  join_left "$1" "$2"
+  [ "$(grep -cE "$3" "join-$1.log")" = 1 ] || die "$1 does not say once '$3': $(cat "join-$1.log")"
+}
+
+# with FILE NAME WORDS...: a host joins with the token in FILE
+with() {
+  cp "$1" token.now
+  mv token token.job
+  mv token.now token
+  join_host "$2" '' "$place" --join-timeout 20s "${@:3}"
+  await "join-$2.log" .
+  mv token.job token
+}
+
+start -np 1 --max-np 4 --discovery join --token-file token --port $port --listen 127.0.0.1 --beat 200ms --lease 5s \
+  "$trainer" --say "$say"
+join_host a '' "$place"
+await_round 1
+
+# a token that was never made: the handshake ends, and the host tries on until its time is over
+join_token other
+with other wrong
+# expired, used up, revoked, for another host
+ask token create --lifetime 100ms >short || die 'token create --lifetime'
+ask token create --uses 1 >once || die 'token create --uses'
+ask token create --host a2 >bound || die 'token create --host'
+ask token create >gone || die 'token create'
+grep -qxE '[0-9a-f]{64}' once || die "not a token: $(cat once)"
+id=$(ask token list | awk '$2 == "good" && $3 == "any" && $5 == "any" && $6 == "always" { print $1 }' | tail -n 1)
+ask token revoke "$id" || die 'token revoke'
+ask token revoke 00000000 2>revoke.err && die 'a token that no operator made was revoked'
+grep -q 'no such token' revoke.err || die "revoke: $(cat revoke.err)"
+with short late
+with gone revoked
+with bound b
+refused late 3 'token [0-9a-f]{8} has expired'
+refused revoked 3 'token [0-9a-f]{8} is revoked'
+refused b 3 'token [0-9a-f]{8} is for host a2 alone; join with --name a2'
+with once first
+await_round 2
+with once second
+refused second 3 'token [0-9a-f]{8} is used up, as it is good for 1 hosts'
+# the host that has used it comes back with it
+join_leave first
+await_round 1
+join_left first
+with once first
+await_round 2
+with bound a2
+await_round 3
+for name in late revoked b second; do
+  [ "$(grep -c "$name: this host may not join" "$err")" = 1 ] || die "the driver does not say once that $name may not join"
+done
+
+# the name of a host that lives; when that one has left, the name is free
+first_a=${joined[a]}
+join_host a '' "$place" --join-timeout 60s
+await join-a.log 'the name a is that of a living host'
+pid=${first_a}
+kill -TERM "$pid"
+await join-a.log 'host a has joined the job' 2
+await_round 3
+refused wrong 1 'the token is wrong, or that driver is one of another job'
+grep -q 'token' "$err" || die 'the log of the driver says nothing of tokens'
+
+# the secret of a token is nowhere in the job's store or log
+for secret in "$(cat token)" "$(cat once)"; do
+  if grep -rqF "$secret" "$state" "$err"; then die 'a token was written down'; fi
+done
+
+# the next driver knows the tokens, and how often they were used
+kill_driver
+rm token
+start -np 1 --max-np 4 --discovery join --token-file token --port $port --listen 127.0.0.1 --beat 200ms --lease 5s \
+  --resume "$job" "$trainer" --say "$say"
+await "$err" 'the driver listens for agents at' 2
+await_after "$err" 'is taken over' 1 'a2: (the|an) agent of this host (is back|says hello) with 1 workers'
+ask token list >tokens.now || die 'token list'
+grep -q 'used up' tokens.now || die "the use of a token was forgotten: $(cat tokens.now)"
+grep -q revoked tokens.now || die "a revoked token was forgotten: $(cat tokens.now)"
+ask stop || die 'stop'
+await_driver
+for name in a a2 first; do join_left $name; done
+nothing_left

@@ -1,0 +1,199 @@
+/*
+ * test_core_joins.c: hosts that join by themselves, and the tokens that let them in. A process that
+ * joins for host a has the connection a*.
+ */
+#include "tests/lib/core_tape.h"
+
+static struct core_tape tape;
+
+#define BEGIN                                         \
+    "config np=2 max_np=4 join=alone lease=5s\n"      \
+    "start | record TERM 1\nwait 200ms\n"             \
+    "token aaaaaaaa | record TOKEN aaaaaaaa code 0\n" \
+    "    | token aaaaaaaa\n"                          \
+    "    | reply HVD_OK\n"                            \
+    "wait 200ms\n"
+
+#define TWO_TRAIN                                            \
+    BEGIN "join a* | a* < WELCOME_AGENT term 1\n"            \
+          "    | a* < START 1\n"                             \
+          "hello a\njoin b* number=4\nwait 200ms\nhello b\n" \
+          "launched 1-2\nready 1-2\nentered 1-2\n"
+
+TAPE_CASE(a_host_that_joins_is_a_host_of_the_job,
+          BEGIN "join a* slots=2 | a* < WELCOME_AGENT term 1\n"
+                "    | a* < START 1\n"
+                "hello a | a < WELCOME_AGENT term 1\n"
+                "    | record LAUNCH 1 a:0\n"
+                "    | a < LAUNCH 1 in 0 as 0/2 local 0/2 cross 0/1\n"
+                "    | record LAUNCH 2 a:1\n"
+                "    | a < LAUNCH 2 in 1 as 1/2 local 1/2 cross 0/1\n")
+
+/* The list is made at most once in a short time, so that a thousand hosts are a few lists. */
+TAPE_CASE(hosts_that_come_together_are_listed_together,
+          BEGIN "join a* | a* < WELCOME_AGENT term 1\n"
+                "    | a* < START 1\n"
+                "join b* number=4 | b* < WELCOME_AGENT term 1\n"
+                "join c* number=5 | c* < WELCOME_AGENT term 1\n"
+                "wait 100ms | b* < START 2\n"
+                "    | c* < START 3\n")
+
+TAPE_CASE(
+    a_token_that_is_not_good_opens_nothing, BEGIN
+    "token bbbbbbbb uses=1\ntoken cccccccc host=c\ntoken dddddddd for=1s\n"
+    "token eeeeeeee\n"
+    "token eeeeeeee revoke | record TOKEN eeeeeeee code 2\n"
+    "    | reply HVD_OK\n"
+    "token eeeeeeee revoke | reply HVD_OK\n"
+    "token ffffffff revoke | reply HVD_E_NOTFOUND: ffffffff: no such token in this job; see "
+    "'hvd-elastic token list'\n"
+    "wait 1s\n"
+    "join d* token=dddddddd | d* < REFUSED: token dddddddd has expired; get another one with "
+    "'hvd-elastic token create'\n"
+    "    | close d*: token dddddddd has expired; get another one with 'hvd-elastic token "
+    "create'\n"
+    "join e* token=eeeeeeee | e* < REFUSED: token eeeeeeee is revoked; get another one with "
+    "'hvd-elastic token create'\n"
+    "    | close e*: token eeeeeeee is revoked; get another one with 'hvd-elastic token "
+    "create'\n"
+    "join f* token=cccccccc | f* < REFUSED: token cccccccc is for host c alone; join with "
+    "--name c, or with another token\n"
+    "    | close f*: token cccccccc is for host c alone; join with --name c, or with another "
+    "token\n"
+    "join b* token=bbbbbbbb | record TOKEN bbbbbbbb code 1 b\n"
+    "    | b* < WELCOME_AGENT term 1\n"
+    "    | b* < START 1\n"
+    "join g* token=bbbbbbbb | g* < REFUSED: token bbbbbbbb is used up, as it is good for 1 "
+    "hosts; get another one with 'hvd-elastic token create'\n"
+    "    | close g*: token bbbbbbbb is used up, as it is good for 1 hosts; get another one with "
+    "'hvd-elastic token create'\n")
+
+/* The host that has used a token comes back with it, also to the next driver, and after its end. */
+TAPE_CASE(
+    a_use_is_counted_once_for_each_host, BEGIN
+    "token bbbbbbbb uses=1\n"
+    "join b* token=bbbbbbbb\n"
+    "bye b*\n"
+    "join b* token=bbbbbbbb\n"
+    "wait 200ms\n"
+    "kill\n"
+    "start | record TERM 2\n"
+    "    | token aaaaaaaa\n"
+    "    | token bbbbbbbb\n"
+    "token aaaaaaaa | reply HVD_OK\n"
+    "join b* token=bbbbbbbb number=9 | b* < WELCOME_AGENT term 2\n"
+
+    "join g* token=bbbbbbbb | g* < REFUSED: token bbbbbbbb is used up, as it is good for 1 "
+    "hosts; get another one with 'hvd-elastic token create'\n"
+    "    | close g*: token bbbbbbbb is used up, as it is good for 1 hosts; get another one with "
+    "'hvd-elastic token create'\n")
+
+TAPE_CASE(
+    the_name_of_a_living_host_is_taken, BEGIN
+    "join a*\n"
+    "join x* name=a number=8 | x* < REFUSED: the name a is that of a living host of the job; "
+    "give each host a name of its own with --name\n"
+    "    | close x*: the name a is that of a living host of the job; give each host a name of "
+    "its own with --name\n"
+    /* its connection has ended, so another process may come for the host */
+    "closed a*\n"
+    "join x* name=a number=8 | x* < WELCOME_AGENT term 1\n"
+    "    | x* < START 1\n")
+
+/* The same process dials again, as its old connection is dead: the new one counts. */
+TAPE_CASE(a_process_that_dials_again_replaces_its_connection,
+          BEGIN "join a*\n"
+                "join x* name=a | close a*: the process of this host has dialled again\n"
+                "    | x* < WELCOME_AGENT term 1\n"
+                "    | x* < START 1\n")
+
+TAPE_CASE(
+    a_stranger_with_a_token_says_nothing_else, BEGIN
+    "hello a proved=token:aaaaaaaa | a < REFUSED: the agent says that its host is a, but has the "
+    "key of host "
+    "token:aaaaaaaa\n"
+    "    | close a: the agent says that its host is a, but has the key of host token:aaaaaaaa\n"
+    "join b* proved=b | b* < REFUSED: the connection has not proved a token\n"
+    "    | close b*: the connection has not proved a token\n"
+    "join c* name=-o\nview\n")
+
+TAPE_CASE(a_host_that_leaves_is_left_in_order,
+          TWO_TRAIN "join c* number=5\nwait 200ms\nhello c\nlaunched 3\nready 3\n"
+                    "bye a* | close a*: the process of this host has said bye\n"
+                    "    | a,b < HOSTS_UPDATED 1 +0 -1\n"
+                    "view\n")
+
+/* Its process dies; nothing happens for a lease, and the worker goes on. */
+TAPE_CASE(a_lost_connection_costs_nothing_within_the_lease,
+          TWO_TRAIN "closed a* |\n"
+                    "wait 4s |\n"
+                    "join a* number=77 | a* < WELCOME_AGENT term 1\n"
+                    "wait 10s |\n")
+
+TAPE_CASE(an_agent_that_could_not_be_started_is_asked_for_again,
+          BEGIN "join a* slots=2\n"
+                "failed a full\n"
+                "clear a | bar a (0): cleared by the operator\n"
+                "    | reply HVD_OK\n    | a* < START 1\n")
+
+/* A driver that takes over waits for the hosts of its workers, and starts the agents of those that
+ * come before their agents do. */
+TAPE_CASE(the_next_driver_waits_for_the_hosts,
+          TWO_TRAIN "kill\n"
+                    "start | record TERM 2\n"
+                    "    | token aaaaaaaa\n"
+                    "join a* number=3 | a* < WELCOME_AGENT term 2\n"
+                    "    | a* < START 1\n"
+                    "hello a #1:0\n"
+                    "hello b #2:0\n"
+                    "wait 1s |\n"
+                    "join b* number=4 | b* < WELCOME_AGENT term 2\n"
+                    "wait 20s |\n"
+                    "worker 1 member |\n"
+                    "worker 2 member |\n")
+
+TAPE_CASE(a_host_is_used_when_both_say_so, "config np=1 min_np=1 max_np=4 join=listed lease=5s\n"
+                                           "start | record TERM 1\n"
+                                           "token aaaaaaaa\n"
+                                           "join a* slots=2 | a* < WELCOME_AGENT term 1\n"
+                                           "hosts b:1 |\n"
+                                           "hosts a:1,b:1 | a* < START 1\n"
+                                           "join b* slots=3 number=5\n"
+                                           "wait 200ms | b* < START 2\n")
+
+TAPE_CASE(no_token_is_made_where_no_host_can_join,
+          "config np=1 min_np=1\nstart\n"
+          "token aaaaaaaa | reply HVD_E_STATE: no host can join this job; start it with "
+          "--discovery join\n"
+          "join a* | a* < REFUSED: no host can join this job; start it with --discovery join\n"
+          "    | close a*: no host can join this job; start it with --discovery join\n")
+
+/* A process whose connection is lost is waited for, and is told when it comes. */
+TAPE_CASE(the_end_of_the_job_is_told_to_one_that_dials_again,
+          TWO_TRAIN "closed a*\n"
+                    "stop operator\n"
+                    "closed a\n"
+                    "closed b |\n"
+                    "join a* | a* < REFUSED: the job is over\n"
+                    "    | close a*: the job is over\n"
+                    "    | b* < STOP: stopped by operator\n"
+                    "    | close b*: the job is over\n"
+                    "    | exit 2: stopped by operator\n")
+
+TAPE_CASE(the_end_of_the_job_does_not_wait_long,
+          TWO_TRAIN "closed a*\n"
+                    "stop operator\n"
+                    "closed a\n"
+                    "closed b |\n"
+                    "wait 5s | b* < STOP: stopped by operator\n"
+                    "    | close b*: the job is over\n"
+                    "    | exit 2: stopped by operator\n")
+
+TAPE_CASE(the_end_of_the_job_is_told, TWO_TRAIN "stop operator\n"
+                                                "closed a\n"
+                                                ""
+                                                "closed b | a* < STOP: stopped by operator\n"
+                                                "    | close a*: the job is over\n"
+                                                "    | b* < STOP: stopped by operator\n"
+                                                "    | close b*: the job is over\n"
+                                                "    | exit 2: stopped by operator\n")

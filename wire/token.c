@@ -1,0 +1,127 @@
+/*
+ * token.c: tokens with which hosts join a job, their keys and ids. Called by the agent that joins,
+ * by the driver and by `hvd-elastic token`. Invariant: no error quotes a token, and every copy of
+ * its digits here is wiped.
+ */
+#include "wire/token.h"
+
+#include "base/buf.h"
+#include "os/file.h"
+#include "seal/seal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ID_BYTES ((TOKEN_ID_MAX - 1) / 2)
+
+/* Writes two hexadecimal digits for each byte, and a NUL. */
+static void token_hex(const uint8_t *bytes, size_t length, char *ret_digits)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < length; i++) {
+        ret_digits[2 * i] = digits[bytes[i] >> 4];
+        ret_digits[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    ret_digits[2 * length] = '\0';
+}
+
+/* Reads exactly 2 * length hexadecimal digits, upper or lower case; false: the text does not begin
+ * with that many digits. */
+static bool token_unhex(const char *digits, size_t length, uint8_t *ret_bytes)
+{
+    static const char all[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < 2 * length; i++) {
+        char lower =
+            digits[i] >= 'A' && digits[i] <= 'F' ? (char)(digits[i] - 'A' + 'a') : digits[i];
+        const char *at = lower ? strchr(all, lower) : NULL;
+
+        if (!at)
+            return false;
+        ret_bytes[i / 2] = (uint8_t)((i % 2 ? ret_bytes[i / 2] << 4 : 0) | (at - all));
+    }
+    return true;
+}
+
+int token_draw(char ret_digits[TOKEN_DIGITS + 1], struct hvd_err *err)
+{
+    uint8_t bytes[TOKEN_DIGITS / 2];
+
+    if (seal_random(bytes, sizeof(bytes)))
+        return err_set(err, HVD_E_IO,
+                       "the kernel gives no random bytes for a token; allow the call getrandom in "
+                       "this container");
+    token_hex(bytes, sizeof(bytes), ret_digits);
+    seal_wipe(bytes, sizeof(bytes));
+    return 0;
+}
+
+int token_of(const char *digits, struct token *ret_token, struct hvd_err *err)
+{
+    uint8_t bytes[TOKEN_DIGITS / 2], id[ID_BYTES];
+    struct token token;
+    int rc = HVD_E_INVAL;
+
+    if (strlen(digits) == TOKEN_DIGITS && token_unhex(digits, sizeof(bytes), bytes))
+        rc = seal_derive(bytes, sizeof(bytes), "hvd token key", "", 0, token.key, TLS_KEY_BYTES);
+    if (!rc)
+        rc = seal_derive(token.key, TLS_KEY_BYTES, "hvd token id", "", 0, id, sizeof(id));
+    if (!rc) {
+        token_hex(id, sizeof(id), token.id);
+        *ret_token = token;
+    }
+    seal_wipe(bytes, sizeof(bytes));
+    seal_wipe(&token, sizeof(token));
+    if (rc == HVD_E_INVAL)
+        return err_set(err, rc,
+                       "not a token, which is %d hexadecimal digits; make one with 'hvd-elastic "
+                       "token create', or with 'openssl rand -hex 32'",
+                       TOKEN_DIGITS);
+    return rc ? err_set(err, rc, "%s", err_text(rc)) : 0;
+}
+
+int token_read(const char *path, struct token *ret_token, struct hvd_err *err)
+{
+    struct buf text;
+    char digits[TOKEN_DIGITS + 1] = "";
+    size_t begin, length;
+    int rc;
+
+    buf_init(&text, 2 * TOKEN_DIGITS);
+    rc = file_read(path, &text, err);
+    if (!rc) {
+        begin = strspn(buf_text(&text), " \t\r\n");
+        length = strcspn(buf_text(&text) + begin, " \t\r\n");
+        if (length == TOKEN_DIGITS &&
+            begin + length + strspn(buf_text(&text) + begin + length, " \t\r\n") == text.length)
+            memcpy(digits, buf_text(&text) + begin, length);
+        rc = token_of(digits, ret_token, err);
+        if (rc)
+            rc = err_prefix(err, rc, "%s", path);
+    }
+    seal_wipe(digits, sizeof(digits));
+    buf_release(&text); /* wipes the text */
+    return rc;
+}
+
+void token_write(const struct token *token, char ret_text[TOKEN_TEXT_MAX])
+{
+    memcpy(ret_text, token->id, TOKEN_ID_MAX - 1);
+    ret_text[TOKEN_ID_MAX - 1] = ' ';
+    token_hex(token->key, TLS_KEY_BYTES, ret_text + TOKEN_ID_MAX);
+}
+
+int token_parse(const char *text, struct token *ret_token)
+{
+    struct token token;
+
+    if (strlen(text) != TOKEN_TEXT_MAX - 1 || text[TOKEN_ID_MAX - 1] != ' ' ||
+        !token_unhex(text + TOKEN_ID_MAX, TLS_KEY_BYTES, token.key))
+        return HVD_E_INVAL;
+    memcpy(token.id, text, TOKEN_ID_MAX - 1);
+    token.id[TOKEN_ID_MAX - 1] = '\0';
+    *ret_token = token;
+    seal_wipe(&token, sizeof(token));
+    return 0;
+}

@@ -1,0 +1,26 @@
+/*
+ * persist.h: requests for a checkpoint (hvd_checkpoint) among the requests of requests.h. They are
+ * in no queue: a message of the driver ends them, or the end of their round, of the run or of the
+ * agent.
+ */
+#ifndef WORKER_PERSIST_H
+#define WORKER_PERSIST_H
+
+#include "worker/rounds.h"
+
+/* Makes a request for a checkpoint of this commit; it is done when requests_persisted says so. */
+int requests_persist(struct rounds *rounds, uint64_t commit, hvd_request **ret_request,
+                     struct hvd_err *err) MUST_CHECK;
+/* The requests for a checkpoint of a commit up to this number are done, with this result. The
+ * caller does not hold the lock. */
+void requests_persisted(struct rounds *rounds, uint64_t commit, int code, const char *text);
+
+/* Ends the requests for a checkpoint of this round and of all before it: the round was revoked.
+ * Round UINT64_MAX: the agent is gone. The caller holds the lock. */
+void requests_cancel_persists(struct rounds *rounds, uint64_t round);
+
+/* true: a thread waits for a checkpoint that it has asked for itself. Only the training thread asks
+ * for checkpoints, so during this wait it is not stalled. */
+bool rounds_persist(struct rounds *rounds);
+
+#endif

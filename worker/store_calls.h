@@ -1,0 +1,53 @@
+/*
+ * store_calls.h: the calls of hvd/store.h that wait for an answer of the driver. The session's
+ * thread brings the answers, and says which rounds are over.
+ */
+#ifndef WORKER_STORE_CALLS_H
+#define WORKER_STORE_CALLS_H
+
+#include "base/err.h"
+#include "proto/value_table.h"
+
+#include <pthread.h>
+
+struct channel {
+    bool taken, done;
+    uint64_t number, round;
+    int code;
+    char text[ERR_TEXT_MAX];
+    size_t length;
+    uint8_t value[LIMIT_STORE_VALUE_BYTES];
+};
+
+struct store {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint64_t numbers;   /* the number of the last call */
+    uint64_t cancelled; /* this round and all before it are over */
+    struct channel channels[LIMIT_STORE_CALLS];
+    struct value_table alone; /* the values of a program that runs without hvd-elastic */
+};
+
+int store_create(struct store **ret_store) MUST_CHECK; /* HVD_E_NOMEM */
+void store_free(struct store *store); /* no call may be in progress; NULL is allowed */
+
+/* Ends the call with this channel and number; another call is not touched. */
+void store_answer(struct store *store, const struct msg_stored *stored);
+/* Ends the calls of this round and of all before it. UINT64_MAX: the agent is gone, which ends all
+ * calls, also later ones. */
+void store_cancel(struct store *store, uint64_t round);
+
+/* ---- called by store.c, which holds the lock ---- */
+
+/* Takes a free channel: channel 0, or another one for a call that waits. NULL, and the reason: the
+ * deadline or the end of the round comes first. */
+struct channel *store_take(struct store *store, bool waits, uint64_t round, int64_t deadline_us,
+                           int *ret_code, const char **ret_why) MUST_CHECK;
+/* Waits until something has changed. False: the deadline has passed. */
+bool store_sleep(struct store *store, int64_t deadline_us) MUST_CHECK;
+/* Returns why a call of this round cannot go on; 0: it can. */
+int store_over(const struct store *store, uint64_t round, const char **ret_why) MUST_CHECK;
+/* Does a call in a program that runs alone. */
+void store_apply_alone(struct store *store, struct channel *channel, const struct msg_store *call);
+
+#endif
