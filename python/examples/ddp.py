@@ -17,7 +17,7 @@ loss_of = torch.nn.MSELoss()
 dist.init_process_group("hvd")
 sampler = hvd_elastic.torch.Sampler(dataset, batch_size=32)
 loader = DataLoader(dataset, batch_sampler=sampler, num_workers=2)
-state = hvd_elastic.torch.State(model=model, optimizer=optimizer)
+state = hvd_elastic.torch.State(model=model, optimizer=optimizer, losses=torch.zeros(()), steps=0)
 
 
 @hvd_elastic.run
@@ -30,9 +30,15 @@ def train(state: hvd_elastic.torch.State) -> None:
             loss = loss_of(ddp(x), y) * sampler.weight
             loss.backward()
             optimizer.step()
+            mean = loss.detach().clone()
+            dist.all_reduce(mean, op=dist.ReduceOp.AVG)
+            state.losses += mean
+            state.steps += 1
         if dist.get_rank() == 0:
-            print("epochs", sampler.epoch, flush=True)
+            print("epochs", sampler.epoch, "loss", state.losses.item() / state.steps, flush=True)
+        state.losses.zero_()
+        state.steps = 0
 
 
 train(state)
-print("loss", loss_of(model(dataset.tensors[0]), dataset.tensors[1]).item())
+print("at the end", loss_of(model(dataset.tensors[0]), dataset.tensors[1]).item())

@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import Optional
 
 from . import _lib, _session
+from ._checkpoint import Checkpoint
 from ._error import (
     Done,
     HostsUpdated,
@@ -76,7 +77,7 @@ __version__ = version()
 
 def init() -> None:
     """Joins the job. Waits for no other worker; a second call changes nothing."""
-    _session.session().init()
+    _session.session().begin_anew()
 
 
 def shutdown() -> None:
@@ -159,6 +160,7 @@ __all__ = [
     "And",
     "Average",
     "Batch",
+    "Checkpoint",
     "Done",
     "Group",
     "HostsUpdated",

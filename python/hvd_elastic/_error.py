@@ -92,9 +92,19 @@ _ERRORS: dict[int, type[HvdError]] = {
 def error_of(code: int, text: str = "") -> Exception:
     """Returns the exception for a code other than 0; without a text the code's own sentence."""
     text = text or str(_lib.lib.hvd_strerror(code).decode())
+    if code == _lib.E_REVOKED and "; " not in text:
+        text += (
+            ", as another worker was lost or has failed: the log of the driver names it; without hvd_elastic.run this "
+            "process ends, and hvd-elastic starts it again"
+        )
     if code in _ROUND_OVER:
         return _ROUND_OVER[code](text)
     return _ERRORS.get(code, HvdError)(text, code)
+
+
+def words(error: BaseException) -> str:
+    """Returns the exception as a line of a log names it."""
+    return f"{type(error).__name__}: {error}"
 
 
 def check(code: int) -> None:

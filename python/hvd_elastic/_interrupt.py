@@ -18,6 +18,7 @@ from . import _lib
 _main = threading.main_thread().ident
 _pipe: tuple[int, int] = (-1, -1)
 _other = -1  # the descriptor to which signals are written besides, of asyncio for example
+_watches = False  # also while the program is not in the library
 
 
 def _watch() -> None:
@@ -26,8 +27,24 @@ def _watch() -> None:
         if _other >= 0:
             with contextlib.suppress(OSError):
                 os.write(_other, data)
-        if signal.SIGINT in data:
+        if signal.SIGINT in data and _is_default():
             _lib.lib.hvd_revoke(b"KeyboardInterrupt: a worker was interrupted")
+
+
+def _is_default() -> bool:
+    """Whether the program has no handler of its own for Ctrl-C."""
+    return signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def watch() -> None:
+    """From now on Ctrl-C ends the round also while the main thread waits outside of the library, in C++ code."""
+    global _other, _watches
+    if _watches or threading.get_ident() != _main or not _is_default() or not _lib.has("hvd_revoke"):
+        return
+    if _pipe[0] < 0:
+        _begin()
+    _other = signal.set_wakeup_fd(_pipe[1], warn_on_full_buffer=False)
+    _watches = True
 
 
 def _begin() -> None:
@@ -43,9 +60,7 @@ def blocking(function: Callable[..., int], *arguments: Any) -> int:
     A program with a handler of its own for SIGINT is left alone: its handler runs when the call has returned.
     """
     global _other
-    if threading.get_ident() != _main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return function(*arguments)
-    if not _lib.has("hvd_revoke"):
+    if _watches or threading.get_ident() != _main or not _is_default() or not _lib.has("hvd_revoke"):
         return function(*arguments)
     if _pipe[0] < 0:
         _begin()
@@ -57,7 +72,10 @@ def blocking(function: Callable[..., int], *arguments: Any) -> int:
 
 
 def forked() -> None:
-    """In a child that fork has made: its parent's thread is not there."""
-    global _pipe, _main
-    _pipe = (-1, -1)
+    """In a child that fork has made: its parent's thread is not there, and the pipe is its parent's."""
+    global _pipe, _main, _watches
+    if _pipe[0] >= 0:
+        with contextlib.suppress(ValueError):
+            signal.set_wakeup_fd(-1)
+    _pipe, _watches = (-1, -1), False
     _main = threading.main_thread().ident

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Optional
-
-from . import _programs
 
 
 def _dumps(value: Any) -> bytes:
@@ -47,6 +42,12 @@ def launch(
     from a State. ``python`` is the interpreter of the workers and its options; default: the interpreter of this
     program. Raises RuntimeError when the job fails.
     """
+    import subprocess  # here and not above: these would double the time of `import hvd_elastic`
+    import tempfile
+    from pathlib import Path
+
+    from . import _programs
+
     with tempfile.TemporaryDirectory(prefix="hvd-launch-", dir=folder) as name:
         task, result = Path(name) / "task", Path(name) / "result"
         task.write_bytes(_dumps((func, tuple(args), dict(kwargs or {}))))

@@ -7,10 +7,10 @@ Every other module calls the library through ``lib`` of this module. The numbers
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
+import glob
 import os
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Optional
 
 # enum hvd_code
 OK = 0
@@ -38,6 +38,7 @@ E_MISMATCH = -16
 E_LOST = -17
 E_UNSUPPORTED = -18
 E_INTERNAL = -19
+E_EXCEPTION = -20
 
 # enum hvd_dtype
 UINT8 = 0
@@ -231,25 +232,35 @@ _LATER: dict[str, tuple[Any, ...]] = {
     "hvd_state_move": (_int, _ptr, _str, _ptr),
     "hvd_state_add_custom_per_rank": (_int, _ptr, _str, _size, SAVE_FN, LOAD_FN, _ptr),
     "hvd_sampler_at": (_int, _ptr, ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64), _size, ctypes.POINTER(Batch)),
+    "hvd_checkpoint": (_int, _ptr, ctypes.POINTER(_ptr)),
     "hvd_group_open": (_int, ctypes.POINTER(_int), _size, ctypes.c_uint64, ctypes.POINTER(_ptr)),
 }
 
 
-def _candidates() -> list[str]:
+def _candidates() -> Iterator[str]:
     """Where libhvd may lie: HVD_LIBRARY alone if it is set, else in this order."""
     named = os.environ.get("HVD_LIBRARY")
     if named:
-        return [named]
-    here = Path(__file__).resolve().parent
-    found = [str(path) for path in sorted((here / "lib").glob("libhvd.so*"))]
-    tree = here.parent.parent  # of a developer: python/hvd_elastic lies in the tree
-    if (tree / "include" / "hvd" / "hvd.h").exists():
+        yield named
+        return
+    here = os.path.dirname(os.path.realpath(__file__))
+    yield from sorted(glob.glob(os.path.join(glob.escape(here), "lib", "libhvd.so*")))
+    tree = os.path.dirname(os.path.dirname(here))  # of a developer: python/hvd_elastic lies in the tree
+    if os.path.exists(os.path.join(tree, "include", "hvd", "hvd.h")):
         for preset in ("python", "release"):
-            path = tree / "build" / preset / "worker" / "libhvd.so"
-            if path.exists():
-                found.append(str(path))
-    system = ctypes.util.find_library("hvd")
-    return found + ([system] if system else [])
+            path = os.path.join(tree, "build", preset, "worker", "libhvd.so")
+            if os.path.exists(path):
+                yield path
+    system = _in_system()
+    if system:
+        yield system
+
+
+def _in_system() -> Optional[str]:
+    """The library that the system's linker finds. The search starts ldconfig and compilers, so it comes last."""
+    import ctypes.util
+
+    return ctypes.util.find_library("hvd")
 
 
 def _open() -> ctypes.CDLL:
@@ -269,7 +280,7 @@ def _declare(library: ctypes.CDLL) -> ctypes.CDLL:
         if function is None:
             raise ImportError(
                 f"{library._name}: has no function {name}, so it is older than this package; "
-                "install the wheel of one version, or unset HVD_LIBRARY"
+                "install the wheel of the same version, or unset HVD_LIBRARY"
             )
         function.restype = result
         function.argtypes = arguments

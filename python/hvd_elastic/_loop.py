@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Optional
 
 from . import _lib
 
@@ -26,7 +26,7 @@ class Loop:
     def __init__(self, state: int) -> None:
         self._state = state
         self._begun = False
-        self._orders: queue.SimpleQueue[tuple[Callable[..., int], tuple[Any, ...], queue.SimpleQueue[Answer]]]
+        self._orders: queue.SimpleQueue[Optional[tuple[Callable[..., int], tuple[Any, ...], queue.SimpleQueue[Answer]]]]
         self._orders = queue.SimpleQueue()
         threading.Thread(target=self._serve, name="hvd-loop", daemon=True).start()
 
@@ -43,18 +43,25 @@ class Loop:
         self._orders.put((function, arguments, answer))
         return answer.get()
 
+    def end(self) -> None:
+        """Ends the thread, when the run has ended."""
+        self._orders.put(None)
+
     def _next(self, code: int, why: str) -> int:
         if not self._begun:
             self._begun = True
             code = _lib.lib.hvd_elastic_begin(self._state)
             if code:
                 return code
-        if why and code < 0 and _lib.has("hvd_fail"):
+        if why and code <= 0 and _lib.has("hvd_fail"):
             _lib.lib.hvd_fail(why.encode())
         return int(_lib.lib.hvd_elastic_next(self._state, code))
 
     def _serve(self) -> None:
         while True:
-            function, arguments, answer = self._orders.get()
+            order = self._orders.get()
+            if order is None:
+                return
+            function, arguments, answer = order
             code = function(*arguments)
             answer.put((code, _lib.last_error() if code < 0 else ""))

@@ -49,6 +49,25 @@ class Group:
         _error.check(_lib.lib.hvd_group_create_of(list_, len(self.ranks), ctypes.byref(handle)))
         self.pointer = handle.value
 
+    @classmethod
+    def open(cls, ranks: Sequence[int], tag: int = 0) -> Group:
+        """Opens a group of these ranks in the running round, by a call of the members alone.
+
+        The call waits for no member; the first collective of the group does. Two groups of the same ranks need two
+        tags.
+        """
+        session().enter()
+        group = cls.__new__(cls)
+        group.ranks = tuple(ranks)
+        handle = ctypes.c_void_p()
+        list_ = (ctypes.c_int * len(group.ranks))(*group.ranks)
+        code = _lib.lib.hvd_group_open(list_, len(group.ranks), tag, ctypes.byref(handle))
+        if code:
+            session().failed(code)
+            _error.check(code)
+        group.pointer = handle.value
+        return group
+
     def rank(self) -> int:
         """Returns the rank of this worker within the group; -1: this worker is not a member."""
         return int(_lib.lib.hvd_group_rank(self.pointer))
@@ -58,7 +77,7 @@ class Group:
         return int(_lib.lib.hvd_group_size(self.pointer))
 
     def close(self) -> None:
-        """Ends a group that was made in this round; a collective of all ranks."""
+        """Ends a group that was made in this round: a collective of all ranks, but not for a group of open()."""
         _error.check(_lib.lib.hvd_group_close(self.pointer))
 
 

@@ -8,9 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _error, _lib
-from ._session import Session, session
-
-FAILED = _lib.E_INTERNAL - 1  # of a training function that has raised an exception of its own
+from ._session import session
 
 
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,10 +29,14 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(func)
     def wrapper(*arguments: Any, **keywords: Any) -> Any:
         here = session()
+        here.has_function = True
+        here.trained = False
         while True:
             try:
                 here.enter()
-                return func(*arguments, **keywords)
+                result = func(*arguments, **keywords)
+                here.trained = True
+                return result
             except (_error.Left, _error.Done) as over:
                 _flush()
                 here.leave(over.code)
@@ -42,21 +44,13 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
             except _error.RoundOver as over:
                 here.leave(over.code)
             except BaseException as error:
-                if not _is_of_the_round(here, error):
-                    here.leave(_code_of(error), f"{type(error).__name__}: {error}")
+                if not here.is_of_round(error):
+                    code = error.code if isinstance(error, _error.HvdError) else _lib.E_EXCEPTION
+                    here.leave(code, _error.words(error))
                     raise
                 here.leave(_lib.E_REVOKED)
 
     return wrapper
-
-
-def _is_of_the_round(here: Session, error: BaseException) -> bool:
-    """A framework may have made another RuntimeError of the library's Revoked."""
-    return here.inside and here.revoked and isinstance(error, RuntimeError) and not isinstance(error, _error.HvdError)
-
-
-def _code_of(error: BaseException) -> int:
-    return error.code if isinstance(error, _error.HvdError) else FAILED
 
 
 def _flush() -> None:

@@ -7,7 +7,7 @@ There is one session in a process. It is *outside* of a round, *inside* of one, 
 from __future__ import annotations
 
 import atexit
-import multiprocessing
+import contextlib
 import os
 import sys
 import threading
@@ -28,8 +28,11 @@ class Session:
         self._lock = threading.RLock()
         self._entries: Optional[Entries] = None
         self._loop: Optional[Loop] = None
-        self._on_round: list[Callable[[], None]] = []
+        self._on_round: list[Callable[[], None]] = []  # of the present training
+        self._on_each_round: list[Callable[[], None]] = []  # of each training
         self._place: dict[str, int] = {}
+        self.is_over: Optional[Callable[[BaseException], bool]] = None  # for an error of a foreign backend
+        self.disconnect: Optional[Callable[[], None]] = None  # a foreign backend, when its round has failed
         self._code = 0  # with which the round was left, for the next call of the loop
         self.initialized = False
         self.is_child = False  # a process that multiprocessing or fork made of a worker
@@ -38,6 +41,8 @@ class Session:
         self.dead = False
         self.revoked = False  # dead, because the round was revoked
         self.told = 0  # the news that a commit or a check has brought in this round
+        self.has_function = False  # the program has called a function that hvd_elastic.run wraps
+        self.trained = False  # that function has returned, and has not been called again
         self.round = 0
 
     # ---- joining ----
@@ -57,6 +62,21 @@ class Session:
                 os.environ[_MARK] = f"{os.getpid()} {_worker()}"
                 _watch_exit(self)
             self.initialized = True
+
+    def begin_anew(self) -> None:
+        """Joins the job; without a driver, after the end of a training, begins another one."""
+        with self._lock:
+            if self.ended and not self.is_child and "HVD_AGENT" not in os.environ:
+                self.shutdown()
+                if self._loop is not None:
+                    self._loop.end()
+                if self._entries is not None:
+                    self._entries.close()
+                self._loop = self._entries = self.is_over = self.disconnect = None
+                self._on_round = []
+                self.initialized = self.ended = self.has_function = self.trained = False
+                self.round = 0
+            self.init()
 
     def _be_child(self) -> None:
         """A child of a worker is no worker: it has the place of its parent, and makes no collectives."""
@@ -83,9 +103,27 @@ class Session:
             self._entries = Entries(self)
         return self._entries
 
-    def on_round(self, callback: Callable[[], None]) -> None:
-        """Adds a function that is called in each round, when the state is loaded, in the order of additions."""
-        self._on_round.append(callback)
+    def on_round(self, callback: Callable[[], None], lasting: bool = False) -> None:
+        """Adds a function that is called in each round, when the state is loaded, in the order of additions.
+
+        lasting: also in another training of this process; such functions come first.
+        """
+        (self._on_each_round if lasting else self._on_round).append(callback)
+
+    def joined_early(self) -> str:
+        """Tells what joined the round before the function of hvd_elastic.run, and the remedy; empty: nothing."""
+        if not self.inside or self.has_function:
+            return ""
+        if any(os.environ.get(name) for name in ("HVD_BACKEND", "HVD_TORCH_ENV", "HVD_TORCH_ON_LOSS")):
+            return (
+                "was made when HVD_BACKEND=hvd (or --torch-env, HVD_TORCH_ON_LOSS, hvd_elastic.torch.run) had already "
+                "joined the round; leave these out, which are for unmodified programs, and start this one with python"
+            )
+        return (
+            "was made when a collective (DistributedDataParallel(model) makes one) had already joined the round, and a "
+            "worker that joins later would make that collective alone, which ends the job with a Mismatch; make State "
+            "and Sampler before the first collective, and DDP in the function that hvd_elastic.run calls"
+        )
 
     # ---- rounds ----
 
@@ -105,7 +143,7 @@ class Session:
                     _lib.E_STATE,
                 )
             self._next(self._code, "")
-            for callback in self._on_round:
+            for callback in [*self._on_each_round, *self._on_round]:
                 callback()
             return self.round
 
@@ -132,13 +170,15 @@ class Session:
         """Leaves the round.
 
         code: HOSTS_UPDATED or REVOKED: enter() joins the next round. 0: the training is done. A negative code: this
-        worker has failed; ``why`` says so in words. True: the training is not done after all, as the round was
-        revoked meanwhile; the session is in the next round.
+        worker has failed; ``why`` says so in words, also after a training that is done. True: the training is not
+        done after all, as the round was revoked meanwhile; the session is in the next round.
         """
         with self._lock:
             if not self.inside:
                 return False
             self.inside = False
+            if code < 0 and self.disconnect is not None:
+                self.disconnect()
             if code in (_lib.HOSTS_UPDATED, _lib.E_REVOKED):
                 self._code = code
                 return False
@@ -156,6 +196,17 @@ class Session:
             self.revoked = self.revoked or code == _lib.E_REVOKED
         elif 0 < code < _lib.EPOCH_END:
             self.told = code
+
+    def is_of_round(self, error: BaseException) -> bool:
+        """Tells whether the exception says only that the round is over.
+
+        A framework may have made another RuntimeError of the library's Revoked, or a foreign backend have failed.
+        """
+        if isinstance(error, _error.HvdError):
+            return False
+        if isinstance(error, _error.RoundOver) or (self.is_over is not None and self.is_over(error)):
+            return True
+        return self.inside and self.revoked and isinstance(error, RuntimeError)
 
     def news(self) -> int:
         """Returns 0, HOSTS_UPDATED (a change is coming) or E_REVOKED (the round is over)."""
@@ -175,20 +226,24 @@ class Session:
 
     def ask(self, function: Callable[..., int], *arguments: Any) -> int:
         """The same, but returns news, and raises only errors."""
-        self._must_be_worker()
-        if self._loop is None or not self.inside:
-            raise _error.HvdError(
-                "commit, check and restore belong to a round; call them in the function that hvd_elastic.run calls, "
-                "or after a first collective",
-                _lib.E_STATE,
-            )
-        code, text = self._loop.call(function, *arguments)
+        code, text = self.hand_over(function, *arguments)
         if code:
             self.failed(code)
         if code < 0:
             self.state.raise_kept()
             raise _error.error_of(code, text)
         return code
+
+    def hand_over(self, function: Callable[..., int], *arguments: Any) -> tuple[int, str]:
+        """The same, but returns the code and its text, and takes neither as news of the round."""
+        self._must_be_worker()
+        if self._loop is None or not self.inside:
+            raise _error.HvdError(
+                "a commit, check, restore or step of a sampler was called outside of a round; make this call in the "
+                "function that hvd_elastic.run calls, or after the first collective, which joins the round",
+                _lib.E_STATE,
+            )
+        return self._loop.call(function, *arguments)
 
     def _must_be_worker(self) -> None:
         if self.is_child:
@@ -200,22 +255,27 @@ class Session:
 
     # ---- the end ----
 
-    def shutdown(self) -> None:
-        """Says that the training is done, and leaves the job."""
+    def shutdown(self, failure: str = "") -> None:
+        """Says that the training is done, and leaves the job. failure: why the program fails after its training."""
         if self.is_child or not self.initialized:
             return
         while self.inside:
-            self.leave(0)
+            self.leave(0, failure)
         _lib.lib.hvd_shutdown()
 
-    def end(self, failure: str) -> None:
-        """At the end of the program; ``failure`` is the exception that has ended it, in words."""
+    def end(self, failure: Optional[BaseException]) -> None:
+        """At the end of the program; ``failure`` is the exception that has ended it."""
         if self.is_child or not self.initialized:
             return
-        if not failure:
+        if failure is None:
             self.shutdown()
+        elif self.inside and self.is_of_round(failure):
+            self.leave(_lib.E_STATE, _error.words(failure))  # the worker that starts in its place goes on
+        elif self.inside and self.trained:
+            with contextlib.suppress(_error.RoundOver, _error.HvdError):  # the program has shown its own exception
+                self.shutdown(_error.words(failure))
         elif self.inside:
-            self.leave(_lib.E_INTERNAL, failure)
+            self.leave(_lib.E_EXCEPTION, _error.words(failure))
 
     def forked(self) -> None:
         """In a child that fork has made: it keeps the numbers of its parent."""
@@ -234,7 +294,10 @@ def _worker() -> str:
 
 def _in_child() -> bool:
     """Tells whether this process is a child of a worker, made by multiprocessing or by exec."""
-    if multiprocessing.parent_process() is not None or getattr(multiprocessing.current_process(), "_inheriting", False):
+    multiprocessing = sys.modules.get("multiprocessing.process")  # a child of multiprocessing has it
+    if multiprocessing is not None and (
+        multiprocessing.parent_process() is not None or getattr(multiprocessing.current_process(), "_inheriting", False)
+    ):
         return True
     pid, _, worker = os.environ.get(_MARK, "").partition(" ")
     return worker != "" and worker == _worker() and pid != str(os.getpid())
@@ -242,7 +305,7 @@ def _in_child() -> bool:
 
 _SIZES = ("size", "local_size", "cross_size", "min_np", "max_np")
 _session = Session()
-_failure = ""
+_failure: Optional[BaseException] = None
 
 
 def session() -> Session:
@@ -250,13 +313,20 @@ def session() -> Session:
     return _session
 
 
+_watched = False
+
+
 def _watch_exit(session: Session) -> None:
     """Ends the session when the program ends; a program that an exception has ended has failed."""
+    global _watched
+    if _watched:
+        return
+    _watched = True
     hook = sys.excepthook
 
     def note(kind: type[BaseException], value: BaseException, trace: Any) -> None:
         global _failure
-        _failure = f"{kind.__name__}: {value}"
+        _failure = value
         hook(kind, value, trace)
 
     sys.excepthook = note

@@ -10,10 +10,12 @@ import contextlib
 import ctypes
 import os
 import pickle
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _arrays, _error, _lib
+from ._checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -79,8 +81,25 @@ class Entries:
         self._kept: Optional[BaseException] = None  # raised in a callback; the caller of the library raises it
         self._save = _lib.SAVE_FN(self._on_save)
         self._load = _lib.LOAD_FN(self._on_load)
+        self.asked = 0  # commits and checks so far
         self.sealed = False
-        self.pointer: int = 0 if session.is_child else _lib.lib.hvd_state_create()
+        self._pointer: Optional[int] = 0 if session.is_child else _lib.lib.hvd_state_create()
+
+    @property
+    def pointer(self) -> int:
+        """The hvd_state."""
+        if self._pointer is None:
+            raise _error.HvdError(
+                "this State or Sampler is of a training that has ended; make another one after hvd_elastic.init()",
+                _lib.E_STATE,
+            )
+        return self._pointer
+
+    def close(self) -> None:
+        """Gives the entries back; the training has ended."""
+        pointer, self._pointer = self._pointer, None
+        _lib.lib.hvd_state_free(pointer)
+        self._keep.clear()
 
     # ---- registering ----
 
@@ -187,20 +206,41 @@ class Entries:
 
     def commit(self) -> None:
         """Makes the present state the newest commit, then checks for news."""
-        self._session.enter()
+        pointer = self._in_round()
+        self._note_asking("commit")
         self.save_rank()
-        self._session.call(_lib.lib.hvd_state_commit, self.pointer)
+        self._session.call(_lib.lib.hvd_state_commit, pointer)
+
+    def _in_round(self) -> int:
+        """Joins the round, unless the state is of another training. Returns the hvd_state."""
+        pointer = self.pointer
+        self._session.enter()
+        return pointer
 
     def check(self) -> None:
         """Checks for news. All ranks make equally many commits and checks."""
-        self._session.enter()
-        self._session.call(_lib.lib.hvd_state_check, self.pointer)
+        pointer = self._in_round()
+        self._note_asking("check")
+        self._session.call(_lib.lib.hvd_state_check, pointer)
+
+    def _note_asking(self, name: str) -> None:
+        """Counts commits and checks. The first one warns of a training without the decorator."""
+        self.asked += 1
+        if self.asked == 1 and not self._session.has_function and "HVD_AGENT" in os.environ:
+            warnings.warn(
+                f"state.{name}() is called, and no function that hvd_elastic.run wraps has been: the next change of "
+                "the membership ends this process with an exception; put @hvd_elastic.run before the training function",
+                stacklevel=4,
+            )
 
     def restore(self) -> None:
         """Goes back to the last commit, on this rank only."""
-        self._session.enter()
-        self._session.call(_lib.lib.hvd_state_restore, self.pointer)
+        self._session.call(_lib.lib.hvd_state_restore, self._in_round())
         self.load_rank()
+
+    def checkpoint(self) -> Checkpoint:
+        """Asks for a durable checkpoint of the last commit."""
+        return Checkpoint(self._session, self._in_round())
 
     def save(self, folder: str) -> None:
         """Writes the state to a folder, for this worker alone."""
@@ -243,6 +283,9 @@ class State:
         own["_entries"] = session().state
         own["_arrays"] = {}
         own["_callbacks"] = []
+        early = session().joined_early()
+        if early:
+            warnings.warn(f"State {early}", stacklevel=2 + (type(self) is not State))
         for name, value in entries.items():
             if hasattr(type(self), name):
                 raise ValueError(f"State({name}=...): {name} is a method of the state; give the entry another name")
@@ -294,6 +337,15 @@ class State:
     def restore(self) -> None:
         """Goes back to the last commit, on this rank only. After a death that happens by itself."""
         self.__dict__["_entries"].restore()
+
+    def checkpoint(self) -> Checkpoint:
+        """Asks for a durable checkpoint of the last commit in the job's --checkpoint-dir, and returns at once.
+
+        One rank may ask, or all. ``wait()`` of the result returns when the checkpoint, or one of a later commit, is
+        complete; a program may leave that out.
+        """
+        entries: Entries = self.__dict__["_entries"]
+        return entries.checkpoint()
 
     def save(self, folder: str) -> None:
         """Writes the state to a folder (docs/checkpoints.md). In a job one rank saves."""

@@ -1,7 +1,8 @@
 """Lets a program that imports horovod run over hvd_elastic: `python -m hvd_elastic.horovod train.py ARGUMENT...`.
 
 `import horovod.torch` then finds `hvd_elastic._horovod.torch`. Nothing called horovod is installed, and no
-other process is changed. A program may also call `install()` before it imports horovod.
+other process is changed. A program may also call `install()` before it imports horovod. The second wheel,
+hvd-elastic-horovod, has a package named horovod, which calls `become()`.
 """
 
 from __future__ import annotations
@@ -50,6 +51,24 @@ def install() -> None:
         )
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+
+
+def become(name: str) -> None:
+    """Puts the drop-in in the place of a package of the second wheel. Raises ImportError beside a real Horovod."""
+    from importlib import metadata
+
+    try:
+        real = metadata.version("horovod")
+    except metadata.PackageNotFoundError:
+        pass
+    else:
+        raise ImportError(
+            f"horovod {real} and hvd-elastic-horovod are both installed, and each has files of the package horovod; "
+            "pip uninstall both, then install the one that you want"
+        )
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+    sys.modules[name] = importlib.import_module(_REAL)
 
 
 def main() -> None:

@@ -52,16 +52,25 @@ class Sampler:
         self.samples = samples
         self.batch = batch
         self._here = session()
+        early = self._here.joined_early()
+        if early:
+            raise _error.HvdError(f"Sampler: {name!r} {early}", _lib.E_STATE)
         pointer = ctypes.c_void_p()
         make = _lib.lib.hvd_sampler_create
-        state = self._here.state.pointer
+        self._entries = self._here.state
+        state = self._entries.pointer
         _error.check(make(state, name.encode(), samples, batch, modes[mode], seed, ctypes.byref(pointer)))
         self.pointer = pointer.value
 
     @property
     def epoch(self) -> int:
         """How many epochs are finished."""
+        self._check()
         return int(_lib.lib.hvd_sampler_epoch(self.pointer))
+
+    def _check(self) -> None:
+        """Raises if the sampler is of a training that has ended, as the library has none then."""
+        assert self._entries.pointer is not None
 
     def __iter__(self) -> Iterator[Batch]:
         while (batch := self.take()) is not None:
@@ -70,6 +79,7 @@ class Sampler:
     def take(self) -> Optional[Batch]:
         """Returns the next batch, which counts as used from the next commit on. None: the epoch has ended."""
         batch = _lib.Batch()
+        self._check()
         self._here.enter()
         if self._here.ask(_lib.lib.hvd_sampler_next, self.pointer, ctypes.byref(batch)) == _lib.EPOCH_END:
             return None
@@ -82,6 +92,7 @@ class Sampler:
         """
         if not _lib.has("hvd_sampler_at"):
             raise _error.error_of(_lib.E_UNSUPPORTED, "this libhvd has no hvd_sampler_at; install a newer one")
+        self._check()
         self._here.enter()
         room = (ctypes.c_uint64 * self.batch)()
         batch = _lib.Batch()

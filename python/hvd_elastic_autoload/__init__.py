@@ -3,6 +3,8 @@
 It stands outside of the package hvd_elastic, so that a program without a job does not load libhvd.
 `torch.distributed.init_process_group("hvd")` loads the rest. With `HVD_BACKEND=hvd` in the environment of a worker
 `import torch` joins the round: from then on RANK and WORLD_SIZE are there and exact, as a program for torchrun wants.
+With `HVD_TORCH_ENV=1`, which `hvd-elastic --torch-env` sets, so are MASTER_ADDR and MASTER_PORT, and the program's own
+backend is left alone.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import os
 from typing import Any, Optional
 
 NAME = "hvd"
+TORCH_ENV = "HVD_TORCH_ENV"
+ON_LOSS = "HVD_TORCH_ON_LOSS"
 
 # A variable of torchrun -> a number of the place of the worker.
 _PLACE = {
@@ -33,7 +37,7 @@ def autoload() -> None:
     original = c10d.init_process_group
     if hasattr(original, "hvd_original"):
         return
-    if os.environ.get("HVD_BACKEND") == NAME:
+    if os.environ.get("HVD_BACKEND") == NAME or os.environ.get(TORCH_ENV):
         join()
 
     @functools.wraps(original)
@@ -41,7 +45,15 @@ def autoload() -> None:
         if backend == NAME or os.environ.get("HVD_BACKEND"):
             _backend()._init_process_group(backend, *args, **options)
         else:
-            original(backend, *args, **options)
+            try:
+                original(backend, *args, **options)
+            except ValueError as error:
+                if "HVD_AGENT" not in os.environ or "environment variable" not in str(error):
+                    raise
+                raise ValueError(
+                    f"{error}; this process runs under hvd-elastic, which sets no RANK; use the backend "
+                    '"hvd", or start the job of an unmodified program with --env HVD_BACKEND=hvd or --torch-env'
+                ) from error
 
     init_process_group.hvd_original = original  # type: ignore[attr-defined]
     c10d.init_process_group = init_process_group
@@ -70,5 +82,16 @@ def join() -> None:
         session.enter()
     except (error.Left, error.Done):
         raise SystemExit(0) from None
+    set_place(session)
+    if os.environ.get("HVD_BACKEND") == NAME:
+        shrink = importlib.import_module("hvd_elastic._torch_shrink").shrink()
+        if shrink is not None:
+            shrink.begin()
+    if os.environ.get(TORCH_ENV) and os.environ.get("HVD_BACKEND") != NAME:
+        importlib.import_module("hvd_elastic._torch_env").offer(session)
+
+
+def set_place(session: Any) -> None:
+    """Sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE and GROUP_RANK to the place of this worker in the round."""
     for name, place in _PLACE.items():
         os.environ[name] = str(session.place(place))

@@ -3,7 +3,7 @@
     def test_it(job):
         job.start("sums.py", "100", np=3)
         job.await_line("step 10")
-        job.kill_worker(rank=1)
+        job.kill_worker(1, "sums.py")
         job.finish(0)
 
 Every process of a job has HVD_PY_TEST=FOLDER in its environment, so that what it leaves behind is found.
@@ -26,7 +26,7 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent
 TREE = TESTS.parent.parent
-PATIENCE = 100.0  # seconds: the bound of a hang
+PATIENCE = 300.0  # seconds: the bound of a hang, also where each `import torch` takes a minute
 
 
 def build_folder() -> Path:
@@ -34,10 +34,47 @@ def build_folder() -> Path:
     return Path(os.environ.get("HVD_BUILD", TREE / "build" / "python"))
 
 
+def command_of(pid: int) -> bytes:
+    """The command line of a process; empty if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def parent_of(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("campaign", "python/tests/torch/test_deaths.py")
+    group.addoption("--kills", type=int, default=3, help="deaths in each training of the campaign")
+    group.addoption("--seeds", type=int, default=1, help="trainings, each with deaths of its own")
+    group.addoption("--first-seed", type=int, default=1, help="the first of these seeds")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """The tests and the jobs that they start use this build."""
     os.environ.setdefault("HVD_LIBRARY", str(build_folder() / "worker" / "libhvd.so"))
     sys.path.insert(0, str(TREE / "python"))
+
+
+def built_wheels(*words: str) -> list[str]:
+    """Makes the wheels, and returns their paths: of hvd-elastic, of hvd-elastic-horovod."""
+    made = subprocess.run([str(TREE / "python" / "wheel"), *words], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    return made.stdout.split()
+
+
+def environment_with(folder: Path, wheels: list[str], python: str = sys.executable) -> Path:
+    """Makes an environment in which these wheels alone are installed, and returns the folder of its programs."""
+    subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True)
+    install = ["--python", str(folder / "bin" / "python"), "install", "-q", "--no-index", "--no-compile", *wheels]
+    subprocess.run([sys.executable, "-m", "pip", *install], check=True)
+    return folder / "bin"
 
 
 class Job:
@@ -102,6 +139,14 @@ class Job:
             cwd=self.folder,
         )
 
+    def run(self, command: list[str]) -> str:
+        """Runs a command that is no worker, in the folder and the environment of the job; returns its output."""
+        made = subprocess.run(
+            command, capture_output=True, text=True, env=self.environment(), cwd=self.folder, check=False
+        )
+        assert made.returncode == 0, f"exit code {made.returncode}\n{made.stdout}\n{made.stderr}"
+        return made.stdout
+
     def await_line(self, regex: str, count: int = 1) -> list[str]:
         """Waits until so many lines of the workers' output match, and returns them."""
         assert self.driver is not None
@@ -139,11 +184,36 @@ class Job:
                 found.append(int(path.parent.name))
         return found
 
+    def kill_worker(self, rank: int, program: str) -> None:
+        """Kills the worker of this program that began with this rank."""
+        found = [pid for pid in self.processes(f"HOROVOD_RANK={rank}") if program.encode() in command_of(pid)]
+        victims = [pid for pid in found if parent_of(pid) not in found]  # a DataLoader forks processes of its own
+        assert len(victims) == 1, f"{len(victims)} processes of {program} began as rank {rank}\n{self.said()}"
+        os.kill(victims[0], signal.SIGKILL)
+
     def worker(self, line: str) -> int:
         """The process that a line of the output names: "pid 123"."""
         found = re.search(r"pid (\d+)", line)
         assert found, line
         return int(found.group(1))
+
+    def await_asleep(self, pid: int) -> None:
+        """Waits until the main thread of this process has waited for something for a while."""
+        until, asleep = time.monotonic() + PATIENCE, 0
+        while asleep < 20:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            asleep = asleep + 1 if state == "S" else 0
+            assert time.monotonic() < until, f"process {pid} does not wait\n{self.said()}"
+            select.select([], [], [], 0.01)
+
+    def await_log(self, regex: str) -> None:
+        """Waits until a line of the driver's log or of the workers' standard error matches."""
+        assert self.driver is not None
+        until = time.monotonic() + PATIENCE
+        while not re.search(regex, self._log.read_text()):
+            assert time.monotonic() < until, f"'{regex}' did not come\n{self.said()}"
+            assert self.driver.poll() is None, f"the job has ended before '{regex}'\n{self.said()}"
+            select.select([], [], [], 0.02)
 
     def finish(self, code: int = 0) -> list[str]:
         """Waits for the end of the job, which must have this exit code, and returns all lines."""
@@ -167,6 +237,11 @@ class Job:
         os.close(handle)
         assert ready, f"process {pid} is left\n{self.said()}"
 
+    def kill_all(self) -> None:
+        """Kills driver, agents and workers at once, and forgets their output."""
+        self.clean_up()
+        self.output = b""
+
     def clean_up(self) -> None:
         """Kills what is left of the job."""
         while left := self.processes():
@@ -186,3 +261,14 @@ def job(tmp_path: Path) -> Iterator[Job]:
     made = Job(tmp_path)
     yield made
     made.clean_up()
+
+
+@pytest.fixture
+def horovod_source() -> Path:
+    """A checkout of Horovod, or as much of it as these tests use."""
+    named = os.environ.get("HVD_HOROVOD_SOURCE", "")
+    if not named:
+        pytest.skip("HVD_HOROVOD_SOURCE names no checkout of Horovod")
+    found = Path(named)
+    assert (found / "test").is_dir(), f"HVD_HOROVOD_SOURCE={named}: there is no folder named test; name a checkout"
+    return found

@@ -18,6 +18,8 @@ needs_revoke = pytest.mark.skipif(not _lib.has("hvd_revoke"), reason="libhvd has
         pytest.param("run", marks=needs_revoke),
         pytest.param("request", marks=needs_revoke),
         pytest.param("gather", marks=needs_revoke),
+        pytest.param("train", marks=needs_revoke),
+        "compute",
         "round",
     ],
 )
@@ -25,5 +27,6 @@ def test_interrupt(job: Job, phase: str) -> None:
     job.start("waits.py", phase, np=2, options=("--min-np", "2"))
     job.await_line("absent")
     line = job.await_line("waits pid")[0]
+    job.await_asleep(job.worker(line))
     os.kill(job.worker(line), signal.SIGINT)
     job.await_line("interrupted")

@@ -9,7 +9,7 @@ from conftest import Job
 
 
 def test_kill_one_of_three(job: Job) -> None:
-    job.start("sums.py", "600", np=3)
+    job.start("sums.py", "600", "2", np=3)
     rounds = job.await_line("round of 3", 3)
     job.await_line("step 100")
     os.kill(job.worker(rounds[1]), signal.SIGKILL)

@@ -21,7 +21,7 @@ def test_alone(job: Job, tmp_path: Path) -> None:
         timeout=100,
         check=False,
     )
-    assert said.stdout.count("ok ") == 8, said.stdout + said.stderr
+    assert said.stdout.count("ok ") == 9, said.stdout + said.stderr
 
 
 def test_samples(job: Job, tmp_path: Path) -> None:

@@ -6,25 +6,19 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from conftest import TREE, Job
+from conftest import TREE, Job, built_wheels, environment_with
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the programs of an environment in which only the wheel is installed."""
-    made = subprocess.run([str(TREE / "python" / "wheel")], capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
-    wheel = made.stdout.strip()
-    assert re.search(r"-py3-none-manylinux_\d+_\d+_\w+\.whl$", wheel)
-    fresh = tmp_path_factory.mktemp("fresh")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(fresh)], check=True)
-    install = ["--python", str(fresh / "bin" / "python"), "install", "-q", "--no-index", "--no-compile", wheel]
-    subprocess.run([sys.executable, "-m", "pip", *install], check=True)
-    return fresh / "bin"
+    wheels = built_wheels()
+    assert re.search(r"/hvd_elastic-[0-9.]+-py3-none-manylinux_\d+_\d+_\w+\.whl$", wheels[0])
+    assert re.search(r"/hvd_elastic_horovod-[0-9.]+-py3-none-any\.whl$", wheels[1])
+    return environment_with(tmp_path_factory.mktemp("fresh"), wheels[:1])
 
 
 def test_kill(installed: Path, job: Job) -> None:

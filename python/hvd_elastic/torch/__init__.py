@@ -13,6 +13,9 @@ Nothing here is compiled against PyTorch: tensors are handed to libhvd by their 
 
 from __future__ import annotations
 
+from . import _version  # noqa: F401 (refuses a PyTorch that is too old, before anything else needs it)
+
+# isort: split
 import torch.distributed
 
 from ._core import Pending

@@ -17,6 +17,7 @@ import torch
 from .. import _calls, _lib
 from .._error import InvalidArgument, Mismatch
 from .._session import session
+from ._names import Op, reduction
 
 Tensor = torch.Tensor
 
@@ -81,7 +82,7 @@ class _Calls:
         session().enter()
         self.start = start
         if "op" in common:
-            common["op"] = _calls.OP[common["op"]]
+            common["op"] = reduction(common["op"])
         self.common = common
         self.requests: list[Any] = []
         self.kept: list[Any] = []
@@ -142,7 +143,7 @@ def _factors(tensor: Tensor, prescale: float, postscale: float) -> dict[str, flo
 def allreduce(
     tensors: Sequence[Tensor],
     outs: Sequence[Tensor],
-    op: str,
+    op: str | Op,
     *,
     prescale: float = 1.0,
     postscale: float = 1.0,
@@ -197,6 +198,27 @@ def broadcast(tensors: Sequence[Tensor], root: int, *, group: Any = None, tag: i
     return calls.pending(finish)
 
 
+def transfer(tensor: Tensor, peer: int, *, sends: bool, tag: int = 0) -> Pending:
+    """Starts to send the tensor to the rank `peer` of the round, or to receive it from there."""
+    if tensor.device.type != "cpu":
+        raise NotImplementedError(
+            f"backend hvd: send and recv of a tensor on {tensor.device}; copy it to the CPU, and send that"
+        )
+    calls = _Calls(True, root=peer, tag=tag)
+    flat = _dense(tensor)
+    dtype = _REDUCED.get(flat.dtype, "uint8")
+    count = flat.numel() if flat.dtype in _REDUCED else _bytes_of(flat)
+    calls.add("send" if sends else "recv", flat if sends else None, None if sends else flat, count, dtype)
+
+    def finish() -> Tensor:
+        if not sends and flat.data_ptr() != tensor.data_ptr():
+            with torch.no_grad():
+                tensor.detach().copy_(flat)
+        return tensor
+
+    return calls.pending(finish)
+
+
 def _exchange(numbers: Sequence[int], members: int, group: Any) -> list[list[int]]:
     """The numbers of each member; all members give equally many."""
     mine = torch.tensor(numbers, dtype=torch.int64)
@@ -243,7 +265,10 @@ def allgather(tensor: Tensor, *, members: int, group: Any = None, name: str = ""
 def allgather_into(
     out: Tensor, source: Tensor, *, counts: Sequence[int] | None = None, group: Any = None, start: bool = True
 ) -> Pending:
-    """The tensors of all members into out, one behind the other; counts has the elements of each if they differ."""
+    """Gathers the tensors of all members into `out`, in the order of ranks. `counts`: how many elements each member
+    gives, if the numbers differ. An `out` that is not contiguous is filled when the caller waits. All members know
+    the size of `out`: if it is 0, no member makes a call.
+    """
     calls = _Calls(start, group=group)
     dense = _dense(source)
     into = out.detach() if out.is_contiguous() else torch.empty_like(out, memory_format=torch.contiguous_format)
@@ -312,7 +337,7 @@ def rows_of(rows: int, members: int) -> list[int]:
 
 def reducescatter(
     tensor: Tensor,
-    op: str,
+    op: str | Op,
     *,
     members: int,
     me: int,

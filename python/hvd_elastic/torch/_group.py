@@ -26,7 +26,7 @@ class Group:
         global _watched
         if not _watched:
             _watched = True
-            session().on_round(_open_again)
+            session().on_round(_open_again, lasting=True)
         session().enter()
         self.ranks = sorted(ranks)
         self.handle: Optional[int] = None

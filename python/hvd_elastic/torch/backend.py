@@ -32,12 +32,16 @@ import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 from hvd_elastic_autoload import NAME, autoload
-from torch._C._distributed_c10d import Store, TCPStore, Work
+from torch._C._distributed_c10d import HashStore, Store, TCPStore, Work, _unregister_process_group
 from torch.distributed.rendezvous import register_rendezvous_handler
 from torch.futures import Future
+from torch.nn.modules.module import register_module_module_registration_hook
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from .. import _error, _lib
+from .. import _error, _interrupt, _lib
 from .._session import session
+from .._torch_shrink import Shrink, shrink
 from . import _core
 from ._core import Pending, Tensor
 
@@ -74,6 +78,7 @@ class _Waiter:
         self._thread: Optional[threading.Thread] = None
 
     def add(self, work: _Work) -> None:
+        _interrupt.watch()  # as the main thread may wait for the future in C++
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._serve, name="hvd-futures", daemon=True)
             self._thread.start()
@@ -94,10 +99,11 @@ _waiter = _Waiter()
 class _Work(Work):
     """One call of the group."""
 
-    def __init__(self, pending: Pending, outs: list[Tensor], through: bool) -> None:
+    def __init__(self, pending: Pending, outs: list[Tensor], through: bool, shrink: Optional[Shrink] = None) -> None:
         super().__init__()
         self._pending = pending
         self._outs = outs
+        self._shrink = shrink
         self._lock = threading.Lock()
         self._error: Optional[BaseException] = None
         self._through = False
@@ -113,7 +119,10 @@ class _Work(Work):
                 try:
                     self._pending.wait()
                 except Exception as error:
-                    self._error = error
+                    if isinstance(error, _error.Revoked) and self._shrink is not None and self._shrink.tolerates:
+                        self._shrink.spoiled = True
+                    else:
+                        self._error = error
                 self._through = True
             asked, self._asked = self._asked, None
         if asked is not None:
@@ -198,6 +207,10 @@ class HvdGroup(dist.ProcessGroup):
     def getBackendName(self) -> str:  # noqa: N802 (torch's name)
         return NAME
 
+    def _get_backend(self, device: Any) -> HvdGroup:
+        """What torch asks for the abilities of a group: a batch of transfers needs no ability."""
+        return self
+
     def getGroupName(self) -> str:  # noqa: N802 (torch's name)
         return self._label
 
@@ -214,39 +227,79 @@ class HvdGroup(dist.ProcessGroup):
     def group_name(self) -> str:
         return self._label
 
-    def _make(self, outs: list[Tensor], options: Any, call: Callable[..., Pending]) -> _Work:
-        """Makes a call, at once if the program waits for it anyway."""
+    def _check_round(self) -> None:
         if self._ranks is not None and self._round != session().round:
             raise _error.HvdError(
                 f"the group {self._label} ended with its round; make it again with new_group in each round",
                 _lib.E_STATE,
             )
+
+    def _make(
+        self,
+        outs: list[Tensor],
+        options: Any,
+        call: Callable[..., Pending],
+        changed: Optional[list[Tensor]] = None,
+    ) -> _Work:
+        """Makes a call, at once if the program waits for it anyway.
+
+        changed: the inputs that the call overwrites, if it may be made again with fewer members.
+        """
+        self._check_round()
         start = bool(getattr(options, "asyncOp", True)) or self._coalesced is not None
-        pending = call(start=start, group=self._handle)
+        tolerant = shrink() if self._ranks is None else None
+        if tolerant is None:
+            pending = call(start=start, group=self._handle)
+        elif start:
+            pending = _started(tolerant, call)
+        else:
+            pending = _awaited(tolerant, call, changed)
         if self._coalesced is not None:
             self._coalesced.append(pending)
-        return _Work(pending, outs, not start)
+        return _Work(pending, outs, not start, tolerant)
 
     # ---- collectives ----
+
+    def _check_count(self, what: str, count: int) -> None:
+        if count != self.getSize():
+            raise _error.InvalidArgument(
+                f"backend hvd: {what} has {count} tensors, and there are {self.getSize()} ranks; ask for "
+                "get_world_size() again in each round",
+                _lib.E_INVAL,
+            )
 
     def _global(self, rank: int) -> int:
         return rank if self._ranks is None else self._ranks[rank]
 
+    def _root(self, options: Any) -> int:
+        """The root of a call, as a rank of the round. After a death the root must be the process that it was."""
+        root = self._global(options.rootRank)
+        tolerant = shrink() if self._ranks is None and not getattr(options, "asyncOp", True) else None
+        if tolerant is not None and not tolerant.is_first(root):
+            raise _error.HvdError(
+                f"backend hvd: the worker that began as rank {root} is lost, and it was the root of this call; the "
+                "program starts again, or leave out HVD_TORCH_ON_LOSS=shrink",
+                _lib.E_LOST,
+            )
+        return root
+
     def allreduce(self, tensors: list[Tensor], options: Any) -> _Work:
         op, factor = _op_of(options, tensors[0])
-        return self._make(tensors, options, lambda **how: _core.allreduce(tensors, tensors, op, prescale=factor, **how))
+        return self._make(
+            tensors, options, lambda **how: _core.allreduce(tensors, tensors, op, prescale=factor, **how), tensors
+        )
 
     allreduce_coalesced = allreduce
 
     def broadcast(self, tensors: list[Tensor], options: Any) -> _Work:
-        root = self._global(options.rootRank)
-        return self._make(tensors, options, lambda **how: _core.broadcast(tensors, root, **how))
+        return self._make(tensors, options, lambda **how: _core.broadcast(tensors, self._root(options), **how), [])
 
     def barrier(self, opts: Any = None) -> _Work:
-        return self._make([], opts, lambda **how: _core.barrier(**how))
+        return self._make([], opts, lambda **how: _core.barrier(**how), [])
 
     def _gathered(self, outs: Sequence[Tensor], source: Tensor, options: Any) -> _Work:
         """Each rank's tensor into the tensor at its place of outs; all have one shape."""
+        self._check_count("the list of outputs", len(outs) or self.getSize())
         whole = torch.empty((self.getSize(), *source.shape), dtype=source.dtype, device=source.device)
 
         def call(**how: Any) -> Pending:
@@ -357,16 +410,19 @@ class HvdGroup(dist.ProcessGroup):
     def reduce(self, tensors: list[Tensor], options: Any) -> _Work:
         """An allreduce, whose result the root alone keeps."""
         op, factor = _op_of(options, tensors[0])
+        self._root(options)
         root = options.rootRank == self.getRank()
         outs = tensors if root else [torch.empty_like(tensor) for tensor in tensors]
         return self._make(tensors, options, lambda **how: _core.allreduce(tensors, outs, op, prescale=factor, **how))
 
     def gather(self, outs: list[list[Tensor]], tensors: list[Tensor], options: Any) -> _Work:
         """An allgather, whose result the root alone keeps."""
+        self._root(options)
         return self._gathered(outs[0] if outs else [], tensors[0], options)
 
     def scatter(self, outs: list[Tensor], sources: list[list[Tensor]], options: Any) -> _Work:
         """A broadcast of all parts, of which each rank keeps its own."""
+        self._root(options)
         root, out = options.rootRank, outs[0]
         whole = torch.empty((self.getSize(), *out.shape), dtype=out.dtype, device=out.device)
         if root == self.getRank():
@@ -390,10 +446,22 @@ class HvdGroup(dist.ProcessGroup):
         parts, self._coalesced = self._coalesced or [], None
         return _Work(Pending(parts, lambda: None), [], False)
 
-    def send(self, tensors: list[Tensor], peer: int, tag: int = 0) -> Any:
-        raise NotImplementedError("backend hvd: send and recv do not exist; use a collective, or a group of gloo")
+    def _transfer(self, tensors: list[Tensor], peer: int, tag: int, sends: bool) -> _Work:
+        self._check_round()
+        pending = _core.transfer(tensors[0], self._global(peer), sends=sends, tag=tag)
+        if self._coalesced is not None:
+            self._coalesced.append(pending)
+        return _Work(pending, tensors, False)
 
-    recv = send
+    def send(self, tensors: list[Tensor], peer: int, tag: int = 0) -> _Work:
+        """The n-th send of a rank to another goes to the n-th recv there; their tags must be equal."""
+        return self._transfer(tensors, peer, tag, True)
+
+    def recv(self, tensors: list[Tensor], peer: int, tag: int = 0) -> _Work:
+        return self._transfer(tensors, peer, tag, False)
+
+    def recv_anysource(self, tensors: list[Tensor], tag: int = 0) -> _Work:
+        raise NotImplementedError("backend hvd: recv from any rank does not exist; name the rank in src")
 
     def abort(self) -> None:
         """Ends the round for all members; they go back to the last commit."""
@@ -403,21 +471,72 @@ class HvdGroup(dist.ProcessGroup):
         """The round stays open until the program ends."""
 
 
+def _started(tolerant: Shrink, call: Callable[..., Pending]) -> Pending:
+    """Starts a call, unless it would fail: then it has no effect, and spoils the gradient."""
+    if not tolerant.swallows:
+        try:
+            return call(start=True, group=None)
+        except _error.Revoked:
+            if not tolerant.tolerates:
+                raise
+    tolerant.spoiled = True
+    return Pending([], lambda: None)
+
+
+def _awaited(tolerant: Shrink, call: Callable[..., Pending], changed: Optional[list[Tensor]]) -> Pending:
+    """Makes a call; and again with the survivors, if a member is lost meanwhile."""
+    kept = [tensor.detach().clone() for tensor in changed] if changed and tolerant.tolerates else []
+    made: list[Pending] = []
+
+    def make() -> None:
+        made[:] = [call(start=False, group=None)]
+
+    def again() -> None:
+        for tensor, before in zip(changed or [], kept):
+            tensor.detach().copy_(before)
+        make()
+
+    tolerant.collective(make, None if changed is None else again)
+    return made[0] if made else Pending([], lambda: None)
+
+
+def _step(optimizer: torch.optim.Optimizer, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Called by torch before each step of an optimizer. A step without gradients changes nothing."""
+    tolerant = shrink()
+    if tolerant is None or not _groups:
+        return
+    if any(argument is not None for argument in (*args[1:], *options.values())):
+        raise _error.HvdError(
+            "optimizer.step was given a closure, and HVD_TORCH_ON_LOSS=shrink needs the gradient before the step; call "
+            "loss.backward() and then step() without a closure, or leave out HVD_TORCH_ON_LOSS",
+            _lib.E_UNSUPPORTED,
+        )
+    if not tolerant.step():
+        for group in optimizer.param_groups:
+            for param in group["params"]:
+                param.grad = None
+
+
+_first_count = 0  # how many groups torch.distributed had named when the default group was made
+_opened: dict[tuple[int, ...], int] = {}  # how often each list of ranks was opened in this round
+
+
 def _open(ranks: list[int], name: str) -> int:
-    """Opens a group of these ranks of the round; its members alone call this."""
-    function = getattr(_lib.lib, "hvd_group_open", None)
-    if function is None:
-        raise NotImplementedError("backend hvd: this library has no groups by members alone; install a newer one")
-    handle = ctypes.c_void_p()
+    """Opens a group of these ranks of the round; its members alone call this.
+
+    The names of groups count what a process has made, so a worker that joins later has others. The tag is therefore
+    how often these ranks were opened in this round.
+    """
+    if ranks != sorted(ranks):
+        raise NotImplementedError(f"backend hvd: the ranks {ranks} of group {name} do not rise; pass them in order")
+    session().enter()
+    _opened[tuple(ranks)] = _opened.get(tuple(ranks), 0) + 1
     numbers = (ctypes.c_int * len(ranks))(*ranks)
-    function.argtypes = (
-        ctypes.POINTER(ctypes.c_int),
-        ctypes.c_size_t,
-        ctypes.c_uint64,
-        ctypes.POINTER(ctypes.c_void_p),
-    )
-    function.restype = ctypes.c_int
-    _error.check(function(numbers, len(ranks), _core.tag_of("group", name), ctypes.byref(handle)))
+    handle = ctypes.c_void_p()
+    code = _lib.lib.hvd_group_open(numbers, len(ranks), _opened[tuple(ranks)], ctypes.byref(handle))
+    if code:
+        session().failed(code)
+        _error.check(code)
     assert handle.value is not None
     return handle.value
 
@@ -431,11 +550,19 @@ class _RoundStore(Store):
     def __init__(self) -> None:
         super().__init__()
         self._round = -1
+        self._is_alone = False
         self._served: Any = None
         self._patience = datetime.timedelta(seconds=300)
 
+    def be_alone(self, alone: bool) -> None:
+        """Between two rounds this process alone uses the store."""
+        self._is_alone = alone
+        if alone:
+            self._served = HashStore()
+            self._round = -1
+
     def _now(self) -> Any:
-        if session().enter() == self._round:
+        if self._is_alone or session().enter() == self._round:
             return self._served
         host = os.environ.get("HOROVOD_HOSTNAME", socket.gethostname())
         address = torch.zeros(264, dtype=torch.uint8)
@@ -488,13 +615,57 @@ def _create(options: Any, _: Any = None) -> HvdGroup:
     return group
 
 
-def _begin_round() -> None:
-    """The ranks of the default group are those of the new round. A reducer that died in backward goes now."""
-    if session().round > 1:
+def _forget(group: HvdGroup) -> None:
+    """Takes a group that has ended with its round out of the tables of torch.distributed."""
+    world = c10d._world
+    tag = world.pg_to_tag.pop(group, None)
+    for table in (world.pg_map, world.pg_names, world.pg_group_ranks, world.pg_backend_config):
+        table.pop(group, None)
+    if tag is not None and group in world.tags_to_pg.get(tag, []):
+        world.tags_to_pg[tag].remove(group)
+    _unregister_process_group(group.group_name)  # type: ignore[arg-type]
+
+
+_wrapped: weakref.WeakSet[DistributedDataParallel] = weakref.WeakSet()  # that live, since the round has begun
+
+
+def _note_wrapped(module: torch.nn.Module, name: str, part: object) -> None:
+    """Called by torch when a module gets a part."""
+    del name, part
+    if isinstance(module, DistributedDataParallel):
+        tolerant = shrink()
+        if tolerant is None:
+            _wrapped.add(module)
+        else:
+            tolerant.new_model()  # it lives on in the next rounds
+
+
+def _drop_reducers() -> None:
+    """A reducer that died in backward goes now, else its hooks on the parameters run in this round.
+
+    It is gone with the function of the last round, unless a cycle of references keeps it. Only then all garbage is
+    collected: that takes most of a second, in which no member of the round makes a step.
+    """
+    if _wrapped:
         gc.collect()
-    for group in _groups:
-        if group.is_world and group in c10d._world.pg_group_ranks:
+        _wrapped.clear()  # what is left now is kept by the program
+
+
+def _begin_round() -> None:
+    """The ranks of the default group are those of the new round."""
+    _opened.clear()
+    _drop_reducers()
+    for group in list(_groups):
+        if group not in c10d._world.pg_group_ranks:
+            continue
+        if group.is_world:
             c10d._world.pg_group_ranks[group] = {rank: rank for rank in range(group.getSize())}
+        else:
+            _forget(group)
+    # new_group names a group by this count. Members and joiners must have it alike; and DTensor keeps names of a mesh
+    # over a round, so a program that makes the same groups again must find them under the same names.
+    if _first_count:
+        c10d._world.group_count = _first_count
 
 
 def _rendezvous(url: str, *_: Any, **__: Any) -> Iterator[tuple[Store, int, int]]:
@@ -504,16 +675,21 @@ def _rendezvous(url: str, *_: Any, **__: Any) -> Iterator[tuple[Store, int, int]
 
 def _init_process_group(backend: Optional[str] = None, *args: Any, **options: Any) -> None:
     """torch.distributed.init_process_group, which gives the backend hvd its own rendezvous."""
+    global _first_count
     forced = os.environ.get("HVD_BACKEND")
     if forced not in (None, "", NAME):
         raise ValueError(f"HVD_BACKEND={forced} in the environment: the one value is {NAME}; unset it for others")
     if backend != NAME and not forced:
         _torch_init(backend, *args, **options)
         return
-    if backend != NAME:
+    tolerant = shrink()
+    if backend != NAME or tolerant is not None:
         session().enter()
+    if tolerant is not None:
+        tolerant.begin()
     kept = {name: value for name, value in options.items() if name in ("timeout", "group_name", "pg_options")}
     _torch_init(NAME, init_method=f"{NAME}://", **kept)
+    _first_count = c10d._world.group_count
 
 
 def register() -> None:
@@ -524,7 +700,9 @@ def register() -> None:
     dist.Backend.register_backend(NAME, _create, extended_api=True, devices=devices)
     register_rendezvous_handler(NAME, _rendezvous)  # type: ignore[no-untyped-call]
     autoload()
-    session().on_round(_begin_round)
+    register_module_module_registration_hook(_note_wrapped)
+    register_optimizer_step_pre_hook(_step)
+    session().on_round(_begin_round, lasting=True)
 
 
 _torch_init = getattr(c10d.init_process_group, "hvd_original", c10d.init_process_group)

@@ -98,23 +98,27 @@ class Sampler(torch_data.Sampler[list[int]]):
 
     def batches(self, loader: torch_data.DataLoader[Any]) -> Iterator[Any]:
         """The batches that are left of the epoch, each of which counts as used when it is given."""
-        for batch in self._begun(loader):
-            turn = self._turn
-            assert turn is not None
-            self._check(turn)
-            used = self._samples.take()
-            fetched = turn.fetched.popleft()
-            turn.taken += 1
-            if used is None or list(used) != fetched:
-                raise _error.HvdError(
-                    f"Sampler: the loader gave other samples ({fetched[:3]}...) than those of the present batch; "
-                    "let one loader at a time use a sampler",
-                    _lib.E_STATE,
-                )
-            self.weight = len(used) * session().place("size") / used.total
+        for batch in self.begun(loader):
+            self.use()
             yield batch
 
-    def _begun(self, loader: torch_data.DataLoader[Any]) -> Iterator[Any]:
+    def use(self) -> None:
+        """Counts the next batch that the loader has fetched as used."""
+        turn = self._turn
+        assert turn is not None
+        self._check(turn)
+        used = self._samples.take()
+        fetched = turn.fetched.popleft()
+        turn.taken += 1
+        if used is None or list(used) != fetched:
+            raise _error.HvdError(
+                f"Sampler: the loader gave other samples ({fetched[:3]}...) than those of the present batch; "
+                "let one loader at a time use a sampler",
+                _lib.E_STATE,
+            )
+        self.weight = len(used) * session().place("size") / used.total
+
+    def begun(self, loader: torch_data.DataLoader[Any]) -> Iterator[Any]:
         """An iterator of the loader. The seed that it draws is not taken from the generator of the training."""
         kept = loader.generator
         first = self._samples.look(0)

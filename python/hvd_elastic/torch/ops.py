@@ -18,7 +18,7 @@ import torch
 from . import _core
 from ._core import Pending, Tensor
 from ._group import Group, members_of, rank_in, raw
-from ._names import Average, Sum
+from ._names import Average, Op, Sum, reduction
 
 # The reduction, the name, the factors before and after, the group.
 _Options = tuple[str, Optional[str], float, float, Optional[Group]]
@@ -30,7 +30,7 @@ def _tag(what: str, name: str | None, tensors: Sequence[Tensor]) -> int:
 
 def allreduce_async(
     tensor: Tensor,
-    op: str = Average,
+    op: str | Op = Average,
     *,
     name: str | None = None,
     prescale: float = 1.0,
@@ -45,7 +45,7 @@ def allreduce_async(
 def _start_allreduce(
     tensors: Sequence[Tensor],
     outs: Sequence[Tensor] | None,
-    op: str,
+    op: str | Op,
     name: str | None,
     prescale: float,
     postscale: float,
@@ -83,7 +83,7 @@ class _Allreduce(torch.autograd.Function):
 
 def allreduce(
     tensor: Tensor,
-    op: str = Average,
+    op: str | Op = Average,
     *,
     name: str | None = None,
     prescale: float = 1.0,
@@ -96,7 +96,7 @@ def allreduce(
 
 def allreduce_(
     tensor: Tensor,
-    op: str = Average,
+    op: str | Op = Average,
     *,
     name: str | None = None,
     prescale: float = 1.0,
@@ -110,7 +110,7 @@ def allreduce_(
 
 def allreduce_async_(
     tensor: Tensor,
-    op: str = Average,
+    op: str | Op = Average,
     *,
     name: str | None = None,
     prescale: float = 1.0,
@@ -124,7 +124,7 @@ def allreduce_async_(
 
 def grouped_allreduce(
     tensors: Sequence[Tensor],
-    op: str = Average,
+    op: str | Op = Average,
     *,
     name: str | None = None,
     prescale: float = 1.0,
@@ -265,7 +265,7 @@ class _Reducescatter(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
         op, _, prescale, postscale, group = ctx.options
         factor = prescale * postscale
-        if op == Sum:
+        if reduction(op) == Sum:
             factor *= members_of(group)
         if factor != 1.0:
             gradient = gradient * factor
@@ -274,7 +274,7 @@ class _Reducescatter(torch.autograd.Function):
 
 def reducescatter_async(
     tensor: Tensor,
-    op: str = Average,
+    op: str | Op = Average,
     name: str | None = None,
     prescale: float = 1.0,
     postscale: float = 1.0,
@@ -297,7 +297,7 @@ def reducescatter_async(
 
 def reducescatter(
     tensor: Tensor,
-    op: str = Average,
+    op: str | Op = Average,
     *,
     name: str | None = None,
     prescale: float = 1.0,

@@ -18,7 +18,7 @@ from .._session import session
 from . import _core, ops
 from ._core import Pending, Tensor
 from ._group import Group, members_of, raw
-from ._names import Average, Sum
+from ._names import Average, Op, Sum, reduction
 from .compression import Compression
 
 FIRST_BYTES = 1 << 20  # the first bucket is small: it starts early
@@ -93,7 +93,7 @@ def _checked_names(optimizer: torch.optim.Optimizer, named: Iterable[tuple[str, 
 
 
 class _Distributed:
-    """What is added to the class of the user's optimizer."""
+    """The methods that are added to the class of the user's optimizer."""
 
     # Set by DistributedOptimizer, in the instance.
     param_groups: list[dict[str, Any]]
@@ -103,7 +103,7 @@ class _Distributed:
         names: dict[Tensor, str],
         compression: Any,
         passes: int,
-        op: str,
+        op: Op,
         predivide: float,
         groups: Sequence[Sequence[Tensor]] | int | None,
         sparse_as_dense: bool,
@@ -129,6 +129,7 @@ class _Distributed:
         self._hvd_buckets = [_Bucket(i, b) for i, b in enumerate(_divide(params, explicit))]
         self._hvd_of = {id(p): bucket for bucket in self._hvd_buckets for p in bucket.params}
         self._hvd_next = 0  # the first bucket that has not been started
+        self._hvd_thawed = _Bucket(len(self._hvd_buckets), [])
         self._hvd_sparse: list[tuple[Tensor, Callable[[], Tensor]]] = []
         self._hvd_delay = {id(p): passes for p in self._hvd_params}
         self._hvd_sent: set[int] = set()
@@ -173,16 +174,27 @@ class _Distributed:
             return
         self._hvd_sent.add(key)
         if key not in self._hvd_of:
-            return  # it was frozen when the buckets were made; synchronize() sends it
+            return  # it was frozen when the buckets were made: see _hvd_start_thawed
         self._hvd_of[key].missing -= 1
         while self._hvd_next < len(self._hvd_buckets) and self._hvd_buckets[self._hvd_next].missing == 0:
             self._hvd_start(self._hvd_buckets[self._hvd_next])
+
+    def _hvd_start_thawed(self) -> None:
+        """Starts the last bucket: parameters that were frozen when the buckets were made, and are trained now.
+
+        It starts here alone, and follows from what is trained now alone: a worker that joins has seen no thaw, and
+        its parameters have had no hook in its first backward pass.
+        """
+        params = [p for p in self._hvd_params if p.requires_grad and id(p) not in self._hvd_of]
+        self._hvd_thawed = _Bucket(len(self._hvd_buckets), params)
+        if params:
+            self._hvd_start(self._hvd_thawed)
 
     def _hvd_takes_part(self) -> bool:
         """Whether this rank averages gradients; one outside of the group trains by itself."""
         return self._hvd_group is None or self._hvd_group.rank >= 0
 
-    def _hvd_factors(self) -> tuple[str, float, float]:
+    def _hvd_factors(self) -> tuple[Op, float, float]:
         """The reduction, and the factors before and after it."""
         if self._hvd_op == Average and self._hvd_predivide != 1.0:
             return Sum, 1.0 / self._hvd_predivide, self._hvd_predivide / members_of(self._hvd_group)
@@ -247,19 +259,16 @@ class _Distributed:
         try:
             while self._hvd_next < len(self._hvd_buckets):
                 self._hvd_start(self._hvd_buckets[self._hvd_next])
-            thawed = [p for p in self._hvd_params if id(p) in self._hvd_sent and id(p) not in self._hvd_of]
-            if thawed:
-                self._hvd_buckets.append(_Bucket(len(self._hvd_buckets), thawed))
-                self._hvd_of |= {id(p): self._hvd_buckets[-1] for p in thawed}
-                self._hvd_start(self._hvd_buckets[-1])
+            self._hvd_start_thawed()
         except Exception as error:
             first = error
-        for bucket in self._hvd_buckets:
+        for bucket in [*self._hvd_buckets, self._hvd_thawed]:
             try:
                 if bucket.pending is not None:
                     bucket.pending.wait()
             except Exception as error:
                 first = first or error
+        self._hvd_thawed.pending = None
         if first is None:
             for param, result in self._hvd_sparse:
                 param.grad = result()
@@ -314,10 +323,11 @@ class _Distributed:
         return super().load_state_dict(*args, **kwargs)  # type: ignore[misc]
 
 
-def sparse_allreduce(tensor: Tensor, name: str | None, op: str, group: Group | None) -> Callable[[], Tensor]:
+def sparse_allreduce(tensor: Tensor, name: str | None, op: str | Op, group: Group | None) -> Callable[[], Tensor]:
     """Starts the sum or average of sparse tensors: the entries of all ranks. The function that it returns waits."""
+    op = reduction(op)
     if op not in (Average, Sum):
-        raise ValueError(f"a sparse tensor cannot be reduced by {op}; use Average or Sum, or make it dense")
+        raise ValueError(f"a sparse tensor cannot be reduced by {op.name}; use Average or Sum, or make it dense")
     coalesced = tensor.coalesce()
     indices = ops.allgather_async(coalesced.indices().t().contiguous(), name=f"{name}.indices", group=group)
     values = ops.allgather_async(coalesced.values(), name=f"{name}.values", group=group)
@@ -337,7 +347,7 @@ def DistributedOptimizer(  # noqa: N802 (the name that programs know)
     named_parameters: Iterable[tuple[str, Tensor]] | None = None,
     compression: Any = Compression.none,
     backward_passes_per_step: int = 1,
-    op: str = Average,
+    op: str | Op = Average,
     gradient_predivide_factor: float = 1.0,
     groups: Sequence[Sequence[Tensor]] | int | None = None,
     sparse_as_dense: bool = False,
@@ -356,6 +366,7 @@ def DistributedOptimizer(  # noqa: N802 (the name that programs know)
     groups: how many calls the gradients make, or lists of the parameters of each call. None: by size.
     sparse_as_dense: sparse gradients are made dense; otherwise the entries of all ranks are gathered.
     """
+    op = reduction(op)
     if gradient_predivide_factor != 1.0 and op != Average:
         raise ValueError("gradient_predivide_factor has a meaning with op=Average only; leave one of them out")
     if isinstance(groups, int) and groups < 0:

@@ -1,7 +1,7 @@
 """Runs an unmodified program over the backend hvd: `python -m hvd_elastic.torch.run PROGRAM.py ARGUMENT...`.
 
 The same as `HVD_BACKEND=hvd python PROGRAM.py` where the wheel is not installed, so that `import torch` finds no entry
-points.
+points. Under `hvd-elastic --torch-env` the program keeps its own backend.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from hvd_elastic_autoload import NAME, join
+from hvd_elastic_autoload import NAME, TORCH_ENV, join
 
 
 def main() -> None:
@@ -20,7 +20,8 @@ def main() -> None:
     if not words or words[0] in ("-h", "--help"):
         print("usage: python -m hvd_elastic.torch.run PROGRAM.py ARGUMENT... | -m MODULE ARGUMENT...")
         raise SystemExit(0 if words else 2)
-    os.environ.setdefault("HVD_BACKEND", NAME)
+    if not os.environ.get(TORCH_ENV):
+        os.environ.setdefault("HVD_BACKEND", NAME)
     join()
     if words[0] == "-m" and len(words) > 1:
         sys.argv = words[1:]

@@ -70,7 +70,9 @@ class _Slot:
         )
 
     def settle(self) -> Optional[Tensor]:
-        """Before a commit: puts a tensor that has moved back into its memory; returns it if it is loose."""
+        """Called before a commit. If the tensor has moved, copies its values into the registered memory, and lets
+        the module use that memory again. Returns a loose tensor; None: the tensor is not loose.
+        """
         now = self.get()
         if not isinstance(now, torch.Tensor):
             return None
@@ -312,8 +314,9 @@ class State(_state.State):
         if names and not self.__dict__["_loose"]:
             warnings.warn(
                 f"state: {', '.join(names[:3])}{' and others' if len(names) > 3 else ''} came after the first round or "
-                "changed shape, so each commit pickles it; make such tensors before State, and State before the first "
-                "collective",
+                "changed shape, or a collective (DistributedDataParallel(model) is one) was made before State, so each "
+                "commit pickles it; make such tensors before State, State before the first collective, and DDP in the "
+                "function that hvd_elastic.run calls",
                 stacklevel=4,
             )
 
@@ -376,6 +379,8 @@ class State(_state.State):
                 for x, y in state.batches(loader): ...
         """
         sampler = _data.sampler_of(loader)
+        entries: _state.Entries = self.__dict__["_entries"]
+        asked = entries.asked
         trained = 0
         for batch in sampler.batches(loader):
             yield batch
@@ -384,6 +389,13 @@ class State(_state.State):
                 self.commit()
         if commit_every and trained % commit_every:
             self.commit()
+        if trained and entries.asked == asked:
+            warnings.warn(
+                f"state.batches: {trained} batches were trained with commit_every=0 and without state.commit() or "
+                "state.check(): a death loses all of them, and no worker can join before the next commit; call "
+                "state.commit() in the loop, or leave out commit_every=0",
+                stacklevel=2,
+            )
         sampler.end_epoch()
 
     def check(self) -> None:

@@ -122,6 +122,19 @@ def groups() -> None:
     if rank % 2 == 0:
         assert hvd.allreduce(1, hvd.Sum, group=even) == (size + 1) // 2
     even.close()
+    # by the members alone: each rank with the next one, in a circle, and the next ones twice
+    neighbours = ((rank + 1) % size, (rank - 1) % size) if size > 2 else ()
+    pairs = {other: hvd.Group.open(sorted((rank, other)), tag=7) for other in neighbours}
+    again = [hvd.Group.open(range(size), tag=tag) for tag in (1 + rank % 2, 2 - rank % 2)]
+    for low in range(size):
+        for high in range(low + 1, size):
+            if rank in (low, high) and size > 2:
+                other = high if rank == low else low
+                assert pairs[other].size() == 2
+                assert hvd.allreduce(rank, hvd.Sum, group=pairs[other]) == low + high
+    for group in again if rank % 2 == 0 else again[::-1]:
+        assert hvd.allreduce(numpy.ones(3), hvd.Sum, group=group).tolist() == [size] * 3
+        group.close()
 
 
 def join() -> None:

@@ -126,6 +126,38 @@ def errors() -> None:
     assert hvd.news() == "revoked"
 
 
-for check in (in_place, assignments, unpicklable, room, disk, late, resets, errors):
+def again() -> None:
+    """Another training in this process, as in a notebook; what belongs to the first one is refused in words."""
+    text = "of a training that has ended; make another one after hvd_elastic.init()"
+    hvd.shutdown()
+    raises(hvd.HvdError, "the training of this process has ended", lambda: hvd.allreduce(1.0))
+    for times in range(1, 4):
+        hvd.init()
+        second = hvd.State(values=numpy.zeros(3), step=0)
+        sampler = hvd.Sampler(10, batch=4)
+        raises(hvd.HvdError, text, state.commit)
+        raises(hvd.HvdError, text, later.restore)
+
+        @hvd.run
+        def train(second: hvd.State = second, sampler: hvd.Sampler = sampler, times: int = times) -> None:
+            while sampler.epoch < times:
+                for batch in sampler:
+                    second.values += hvd.allreduce(numpy.full(3, len(batch)), op=hvd.Sum)
+                    second.step += 1
+                    second.commit()
+
+        train()
+        assert second.values.tolist() == [10 * times] * 3
+        assert second.step == 3 * times
+        second.values[:] = 0
+        second.restore()
+        assert second.values.tolist() == [10 * times] * 3
+        hvd.shutdown()
+    hvd.init()
+    raises(hvd.HvdError, text, sampler.take)
+    raises(hvd.HvdError, text, lambda: sampler.epoch)
+
+
+for check in (in_place, assignments, unpicklable, room, disk, late, resets, again, errors):
     check()
     print("ok", check.__name__, flush=True)

@@ -21,8 +21,14 @@ print("waits pid", os.getpid(), flush=True)
 try:
     if phase == "request":
         hvd.allreduce_async(numpy.ones(4)).wait()
+    elif phase == "checkpoint":
+        hvd.State().checkpoint().wait()
     elif phase == "gather":
         hvd.allgather_object("x")
+    elif phase == "compute":
+        select.select([], [], [], 600)
+    elif phase == "train":
+        hvd.run(lambda: hvd.barrier())()
     else:
         hvd.allreduce(numpy.ones(4))
 except KeyboardInterrupt:

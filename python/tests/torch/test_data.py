@@ -47,6 +47,14 @@ def test_wrong_uses(job: Job) -> None:
     assert [line.split()[0] for line in said.stdout.splitlines()] == ["ok"] * 8, said.stdout
 
 
+def test_warnings(job: Job) -> None:
+    """A program that says too little to be elastic is told so, once for each kind, with the remedy."""
+    job.set_hosts("127.0.0.1:1")
+    job.start_command([sys.executable, str(PROGRAMS / "unwary.py")], np=1)
+    lines = job.finish()
+    assert [line.split("] ")[1].split()[0] for line in lines] == ["ok"] * 6, job.said()
+
+
 def test_example(job: Job) -> None:
     """The code of docs/pytorch.md is that of the example, which goes on when a worker dies."""
     shown = re.findall(r"```python\n(.*?)```", (TREE / "docs" / "pytorch.md").read_text(), re.DOTALL)
@@ -62,6 +70,11 @@ def test_example(job: Job) -> None:
     lines = job.finish()
     assert any("epochs 10" in line for line in lines), job.said()
     assert sum("from epoch" in line for line in lines) >= 3, job.said()
-    losses = {line.split("loss ")[1] for line in lines if "loss " in line}
+    losses = {line.split("at the end ")[1] for line in lines if "at the end" in line}
     assert len(losses) == 1, job.said()
-    assert float(losses.pop()) < 0.1, job.said()
+    last = float(losses.pop())
+    assert last < 0.1, job.said()
+    means = {line.split()[-3]: float(line.split()[-1]) for line in lines if "epochs " in line}
+    assert list(means) == [str(epoch) for epoch in range(1, 11)], job.said()
+    assert all(last / 2 < mean < 1.5 for mean in means.values()), job.said()
+    assert means["10"] < means["1"] / 2, job.said()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import TREE, Job
 
-PROGRAM = str(Path(__file__).resolve().parent / "programs" / "plain.py")
+PROGRAM = str(TREE / "python" / "examples" / "plain_ddp.py")
 
 
 @pytest.fixture
@@ -33,21 +32,22 @@ def installed(tmp_path: Path) -> Path:
 def run_with_a_death(job: Job, command: list[str], options: tuple[str, ...]) -> None:
     job.set_hosts("127.0.0.1:2")
     job.start_command([*command, PROGRAM, "20", str(job.folder)], np=2, options=("--min-np", "2", *options))
-    first = job.await_line("rank 1 of 2 slot . from epoch 0")
+    job.await_line("rank 1 of 2 slot . by hvd from epoch 0")
     job.await_line("epochs 3$")
-    os.kill(job.worker(first[0]), signal.SIGKILL)
+    job.kill_worker(1, "plain_ddp.py")
     lines = job.finish()
     starts = [line for line in lines if "from epoch" in line]
     assert len(starts) == 4, job.said()
     assert all("from epoch 0 " not in line for line in starts[2:]), job.said()
     assert "Revoked" in job.said(), job.said()
+    assert "another worker was lost or has failed: the log of the driver names it" in job.said(), job.said()
     assert any("epochs 20" in line for line in lines), job.said()
     sums = {line.split("parameters ")[1] for line in lines if "parameters" in line}
     assert len(sums) == 1, job.said()
 
 
 def test_entry_points(job: Job, installed: Path) -> None:
-    """`python plain.py` with the wheel's entry points, and HVD_BACKEND=hvd."""
+    """`python plain_ddp.py` with the wheel's entry points, and HVD_BACKEND=hvd."""
     paths = f"PYTHONPATH={TREE / 'python'}{os.pathsep}{installed}"
     run_with_a_death(job, [sys.executable], ("--env", paths, "--env", "HVD_BACKEND=hvd"))
 
@@ -75,3 +75,76 @@ def test_by_name(job: Job, installed: Path) -> None:
     said = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
     assert said.stdout.splitlines() == ["loaded False True", "world 1 hvd"], said.stdout + said.stderr
     assert "HVD_BACKEND=odd in the environment: the one value is hvd" in said.stderr
+
+
+def test_other_backend_without_rank(job: Job, installed: Path) -> None:
+    """Under hvd-elastic init_process_group("gloo") says which backend, or which variable, the program needs."""
+    code = (
+        "import torch.distributed as dist\n"
+        "try:\n"
+        "    dist.init_process_group('gloo')\n"
+        "except ValueError as error:\n"
+        "    print('told', error, flush=True)\n"
+    )
+    paths = f"PYTHONPATH={TREE / 'python'}{os.pathsep}{installed}"
+    job.set_hosts("127.0.0.1:1")
+    job.start_command([sys.executable, "-c", code], np=1, options=("--env", paths))
+    told = [line for line in job.finish() if "told" in line]
+    assert len(told) == 1, job.said()
+    assert "environment variable RANK expected, but not set; this process runs under hvd-elastic" in told[0]
+    remedy = (
+        'use the backend "hvd", or start the job of an unmodified program with --env HVD_BACKEND=hvd or --torch-env'
+    )
+    assert told[0].endswith(remedy)
+
+
+@pytest.mark.parametrize("way", ["error", "hang"])
+def test_torch_env(job: Job, installed: Path, way: str) -> None:
+    """--torch-env: the program keeps gloo. A death ends the other process too, also one that would hang."""
+    job.set_hosts("127.0.0.1:2")
+    paths = f"PYTHONPATH={TREE / 'python'}{os.pathsep}{installed}"
+    command = [sys.executable, PROGRAM, "20", str(job.folder)]
+    if way == "hang":
+        command = [sys.executable, str(Path(__file__).resolve().parent / "programs" / "hangs.py"), str(job.folder)]
+    job.start_command(command, np=2, options=("--min-np", "2", "--torch-env", "--env", paths))
+    job.await_line("rank 1 of 2 slot . by gloo from epoch 0")
+    job.await_line("epochs 3$")
+    job.kill_worker(1, Path(command[1]).name)
+    lines = job.finish()
+    starts = [line for line in lines if "from epoch" in line]
+    assert len(starts) == 4, job.said()
+    assert all(" 0 " not in line.split("from epoch")[1] + " " for line in starts[2:]), job.said()
+    if way == "hang":
+        assert "another worker was lost 5 s ago, and this one has not ended; it ends now" in job.said(), job.said()
+        return
+    sums = {line.split("parameters ")[1] for line in lines if "parameters" in line}
+    assert len(sums) == 1, job.said()
+
+
+def test_torch_env_is_complete(job: Job, installed: Path) -> None:
+    """What torchrun sets is there and true, on two hosts; without a job --torch-env has no meaning."""
+    code = (
+        "import os, torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "x = torch.ones(1); dist.all_reduce(x)\n"
+        "names = 'RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK MASTER_ADDR'.split()\n"
+        "print('env', *[os.environ[name] for name in names], int(x), os.environ['MASTER_PORT'].isdigit(), flush=True)\n"
+    )
+    job.set_hosts("127.0.0.1:2 127.0.0.2:1")
+    paths = f"PYTHONPATH={TREE / 'python'}{os.pathsep}{installed}"
+    job.start_command([sys.executable, "-c", code], np=3, options=("--min-np", "3", "--torch-env", "--env", paths))
+    lines = sorted(line.split("] ")[1] for line in job.finish() if "env" in line)
+    assert lines == [
+        "env 0 3 0 2 0 127.0.0.1 3 True",
+        "env 1 3 1 2 0 127.0.0.1 3 True",
+        "env 2 3 0 1 1 127.0.0.1 3 True",
+    ], job.said()
+    alone = subprocess.run(
+        [sys.executable, "-c", "import os, torch; print('RANK' in os.environ)"],
+        env={**job.environment(), "PYTHONPATH": paths.partition("=")[2], "HVD_TORCH_ENV": "1"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert alone.stdout == "False\n", alone.stdout + alone.stderr

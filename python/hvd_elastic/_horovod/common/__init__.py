@@ -1,1 +1,1 @@
-"""What is the same for all frameworks."""
+"""The parts that are the same for all frameworks."""

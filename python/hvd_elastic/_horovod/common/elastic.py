@@ -10,18 +10,25 @@ from typing import Any
 
 from ... import _run
 from ..._session import session
-from .exceptions import HostsUpdatedInterrupt
+from .exceptions import HorovodInternalError, HostsUpdatedInterrupt
 
 _states = 0
 
 
+class _HostMessages(queue.Queue[Any]):
+    """Not empty when a change of the membership is coming, which is all that programs ask it."""
+
+    def empty(self) -> bool:
+        return super().empty() and session().news() == 0
+
+
 class State:
-    """What a training would lose. Programs make subclasses."""
+    """The state that a training would lose. Programs make subclasses."""
 
     def __init__(self, bcast_object: Any, get_rank: Any) -> None:
         self._bcast_object = bcast_object
         self._rank = get_rank
-        self._host_messages: queue.Queue[Any] = queue.Queue()
+        self._host_messages: queue.Queue[Any] = _HostMessages()
         self._last_updated_timestamp = 0
         self._reset_callbacks: list[Callable[[], None]] = []
 
@@ -30,7 +37,7 @@ class State:
         self._reset_callbacks.extend(callbacks)
 
     def on_reset(self) -> None:
-        self._host_messages = queue.Queue()
+        self._host_messages = _HostMessages()
         self.reset()
         for callback in self._reset_callbacks:
             callback()
@@ -127,6 +134,10 @@ def run_fn(func: Callable[..., Any], reset: Any = None) -> Callable[..., Any]:
             mpi_ops.elastic_depth += 1
             try:
                 return func(state, *args, **kwargs)
+            except HorovodInternalError as error:
+                if not here.dead:  # an error that the library does not know: the other ranks go back, too
+                    here.revoke(str(error))
+                raise
             finally:
                 mpi_ops.elastic_depth -= 1
 

@@ -1,4 +1,4 @@
-"""What has been built in. A program chooses code paths by it."""
+"""The parts that have been built in. A program chooses code paths by them."""
 
 
 def gloo_built(verbose: bool = False) -> bool:

@@ -33,6 +33,7 @@ from ..common.util import (
     nccl_built,
     rocm_built,
 )
+from . import negotiate
 
 Average, Sum, Adasum, Min, Max, Product = 0, 1, 2, 3, 4, 5
 _OPS = {Average: "average", Sum: "sum", Min: "min", Max: "max", Product: "product"}
@@ -46,6 +47,11 @@ elastic_depth = 0  # of functions that elastic.run has wrapped
 def init(comm: Any = None, process_sets: Any = None) -> None:
     """Joins the job. Process sets that are given are made at once, which waits for the other ranks."""
     global _up
+    if comm is not None:
+        raise ValueError(
+            "horovod: init(comm=...) asks for a communicator of MPI, or for a part of the ranks, which does not exist "
+            "here; leave comm out, and name parts of the ranks in process_sets"
+        )
     session().init()
     _up = True
     if isinstance(process_sets, (list, tuple)):
@@ -155,21 +161,46 @@ def op_of(op: Optional[int], average: Optional[bool] = None) -> str:
 
 _numbers = itertools.count()
 _pending: dict[int, tuple[Any, Optional[str]]] = {}
-_names: set[str] = set()
+_names: dict[str, int] = {}  # of calls that have not been waited for, with the round of the call
 
 
-def _handle(name: Optional[str], kind: str, start: Callable[[], Any]) -> int:
-    """Starts a call under a number."""
+def _alike(tensors: Sequence[Tensor], *more: object) -> object:
+    """The facts of a call that are equal on all ranks."""
+    return [(tuple(tensor.shape), str(tensor.dtype)) for tensor in tensors], *more
+
+
+def _alike_rows(tensors: Sequence[Tensor], *more: object) -> object:
+    """The same, for tensors whose first dimensions may differ."""
+    return [(tuple(tensor.shape[1:]), tensor.dim(), str(tensor.dtype)) for tensor in tensors], *more
+
+
+def _handle(
+    name: Optional[str], kind: str, start: Callable[[], Any], equal: object = None, process_set: Any = None
+) -> int:
+    """Starts a call under a number. ``equal``: see negotiate.hold."""
     known = f"{kind}.{name}" if name else None
-    if known in _names:
+    if known and session().inside and _names.get(known) == session().round:
         raise ValueError(f"horovod: a tensor with the name {name} is on its way already; choose another name")
     with _translated():
-        pending = start()
+        held = negotiate.WANTED and process_set is not None
+        pending = negotiate.hold(kind, name, equal, process_set, start) if held else start()
     if known:
-        _names.add(known)
+        _names[known] = session().round
     number = next(_numbers)
     _pending[number] = (pending, known)
     return number
+
+
+def _now(name: Optional[str], kind: str, call: Callable[[], Any], equal: object, process_set: ProcessSet) -> Any:
+    """Makes a call and waits for its result. ``equal``: see negotiate.hold."""
+    if not negotiate.WANTED:
+        return call()
+
+    def start() -> Pending:
+        result = call()
+        return Pending([], lambda: result)
+
+    return negotiate.hold(kind, name, equal, process_set, start).wait()
 
 
 def _wait_for_all() -> None:
@@ -192,7 +223,7 @@ def poll(handle: int) -> bool:
 def synchronize(handle: int) -> Any:
     """Waits for the result; None for a handle that has been waited for."""
     pending, name = _pending.pop(handle, (None, None))
-    _names.discard(name or "")
+    _names.pop(name or "", None)
     if pending is None:
         return None
     with _translated():
@@ -225,8 +256,10 @@ def allreduce(
 ) -> Tensor:
     """The tensors of all ranks, averaged or reduced otherwise; it has a gradient."""
     packed, ctx = compression.compress(tensor)
-    common = _common(name, prescale_factor, postscale_factor, process_set)
-    return compression.decompress(ops.allreduce(packed, op_of(op, average), **common), ctx)  # type: ignore[no-any-return]
+    common, wanted = _common(name, prescale_factor, postscale_factor, process_set), op_of(op, average)
+    equal = _alike([packed], wanted, prescale_factor, postscale_factor)
+    out = _now(name, "allreduce", lambda: ops.allreduce(packed, wanted, **common), equal, process_set)
+    return compression.decompress(out, ctx)  # type: ignore[no-any-return]
 
 
 @_translating
@@ -240,8 +273,10 @@ def allreduce_(
     process_set: ProcessSet = global_process_set,
 ) -> Tensor:
     """Allreduce in place."""
-    common = _common(name, prescale_factor, postscale_factor, process_set)
-    return ops.allreduce_(tensor, op_of(op, average), **common)
+    common, wanted = _common(name, prescale_factor, postscale_factor, process_set), op_of(op, average)
+    equal = _alike([tensor], wanted, prescale_factor, postscale_factor)
+    _now(name, "allreduce", lambda: ops.allreduce_(tensor, wanted, **common), equal, process_set)
+    return tensor
 
 
 def _start_all(
@@ -274,7 +309,8 @@ def allreduce_async(
     """Starts allreduce without a gradient; gives a handle."""
     wanted, out = op_of(op, average), torch.empty_like(tensor, memory_format=torch.contiguous_format)
     factors = (prescale_factor, postscale_factor, process_set, name)
-    return _handle(name, "allreduce", lambda: _one(_start_all([tensor], [out], wanted, *factors)))
+    equal = _alike([tensor], wanted, prescale_factor, postscale_factor)
+    return _handle(name, "allreduce", lambda: _one(_start_all([tensor], [out], wanted, *factors)), equal, process_set)
 
 
 def allreduce_async_(
@@ -289,7 +325,10 @@ def allreduce_async_(
     """Starts allreduce_; gives a handle."""
     wanted = op_of(op, average)
     factors = (prescale_factor, postscale_factor, process_set, name)
-    return _handle(name, "allreduce", lambda: _one(_start_all([tensor], [tensor], wanted, *factors)))
+    equal = _alike([tensor], wanted, prescale_factor, postscale_factor)
+    return _handle(
+        name, "allreduce", lambda: _one(_start_all([tensor], [tensor], wanted, *factors)), equal, process_set
+    )
 
 
 @_translating
@@ -304,8 +343,10 @@ def grouped_allreduce(
     process_set: ProcessSet = global_process_set,
 ) -> list[Tensor]:
     packed = [compression.compress(tensor) for tensor in tensors]
-    common = _common(name, prescale_factor, postscale_factor, process_set)
-    outs = ops.grouped_allreduce([tensor for tensor, _ in packed], op_of(op, average), **common)
+    sent = [tensor for tensor, _ in packed]
+    common, wanted = _common(name, prescale_factor, postscale_factor, process_set), op_of(op, average)
+    equal = _alike(sent, wanted, prescale_factor, postscale_factor)
+    outs = _now(name, "allreduce", lambda: ops.grouped_allreduce(sent, wanted, **common), equal, process_set)
     return [compression.decompress(out, ctx) for out, (_, ctx) in zip(outs, packed)]
 
 
@@ -320,7 +361,9 @@ def grouped_allreduce_async(
 ) -> int:
     outs = [torch.empty_like(tensor, memory_format=torch.contiguous_format) for tensor in tensors]
     factors = (op_of(op, average), prescale_factor, postscale_factor, process_set, name)
-    return _handle(name, "allreduce", lambda: _start_all(tensors, outs, *factors))
+    return _handle(
+        name, "allreduce", lambda: _start_all(tensors, outs, *factors), _alike(tensors, *factors[:3]), process_set
+    )
 
 
 def grouped_allreduce_async_(
@@ -333,7 +376,9 @@ def grouped_allreduce_async_(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     factors = (op_of(op, average), prescale_factor, postscale_factor, process_set, name)
-    return _handle(name, "allreduce", lambda: _start_all(tensors, tensors, *factors))
+    return _handle(
+        name, "allreduce", lambda: _start_all(tensors, tensors, *factors), _alike(tensors, *factors[:3]), process_set
+    )
 
 
 def grouped_allreduce_(tensors: Sequence[Tensor], *args: Any, **options: Any) -> Any:
@@ -353,19 +398,27 @@ def sparse_allreduce_async(
 
 @_translating
 def allgather(tensor: Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> Tensor:
-    return ops.allgather(tensor, name=name, group=_group(process_set))
+    group = _group(process_set)
+    call = functools.partial(ops.allgather, tensor, name=name, group=group)
+    return _now(name, "allgather", call, _alike_rows([tensor]), process_set)  # type: ignore[no-any-return]
 
 
 def allgather_async(tensor: Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> int:
     group = _group(process_set)
-    return _handle(name, "allgather", lambda: ops.allgather_async(tensor, name=name, group=group))
+    call = functools.partial(ops.allgather_async, tensor, name=name, group=group)
+    return _handle(name, "allgather", call, _alike_rows([tensor]), process_set)
 
 
 @_translating
 def grouped_allgather(
     tensors: Sequence[Tensor], name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> list[Tensor]:
-    return [ops.allgather(tensor, group=_group(process_set)) for tensor in tensors]
+    group = _group(process_set)
+
+    def call() -> list[Tensor]:
+        return [ops.allgather(tensor, group=group) for tensor in tensors]
+
+    return _now(name, "allgather", call, _alike_rows(tensors), process_set)  # type: ignore[no-any-return]
 
 
 def grouped_allgather_async(
@@ -377,7 +430,7 @@ def grouped_allgather_async(
         parts = [ops.allgather_async(tensor, group=group) for tensor in tensors]
         return Pending(parts, lambda: [part.wait() for part in parts])
 
-    return _handle(name, "allgather", start)
+    return _handle(name, "allgather", start, _alike_rows(tensors), process_set)
 
 
 def _root(root_rank: int, process_set: ProcessSet) -> int:
@@ -390,21 +443,26 @@ def _root(root_rank: int, process_set: ProcessSet) -> int:
 def broadcast(
     tensor: Tensor, root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> Tensor:
-    return ops.broadcast(tensor, _root(root_rank, process_set), name=name, group=_group(process_set))
+    root, group = _root(root_rank, process_set), _group(process_set)
+    call = functools.partial(ops.broadcast, tensor, root, name=name, group=group)
+    return _now(name, "broadcast", call, _alike([tensor], root), process_set)  # type: ignore[no-any-return]
 
 
 @_translating
 def broadcast_(
     tensor: Tensor, root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> Tensor:
-    return ops.broadcast_(tensor, _root(root_rank, process_set), name=name, group=_group(process_set))
+    root, group = _root(root_rank, process_set), _group(process_set)
+    call = functools.partial(ops.broadcast_, tensor, root, name=name, group=group)
+    return _now(name, "broadcast", call, _alike([tensor], root), process_set)  # type: ignore[no-any-return]
 
 
 def broadcast_async_(
     tensor: Tensor, root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> int:
     group, root = _group(process_set), _root(root_rank, process_set)
-    return _handle(name, "broadcast", lambda: ops.broadcast_async_(tensor, root, name=name, group=group))
+    call = functools.partial(ops.broadcast_async_, tensor, root, name=name, group=group)
+    return _handle(name, "broadcast", call, _alike([tensor], root), process_set)
 
 
 def broadcast_async(
@@ -418,7 +476,8 @@ def alltoall(
     tensor: Tensor, splits: Any = None, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> Any:
     """The rows that came; with splits also how many came from each rank."""
-    out, received = ops.alltoall(tensor, splits, name=name, group=_group(process_set))
+    call = functools.partial(ops.alltoall, tensor, splits, name=name, group=_group(process_set))
+    out, received = _now(name, "alltoall", call, _alike_rows([tensor]), process_set)
     return out if splits is None else (out, received)
 
 
@@ -441,8 +500,12 @@ def reducescatter(
     postscale_factor: float = 1.0,
 ) -> Tensor:
     packed, ctx = compression.compress(tensor)
-    common = _common(name, prescale_factor, postscale_factor, process_set)
-    return compression.decompress(ops.reducescatter(packed, op_of(op), **common), ctx)  # type: ignore[no-any-return]
+    call = functools.partial(
+        ops.reducescatter, packed, op_of(op), **_common(name, prescale_factor, postscale_factor, process_set)
+    )
+    equal = _alike([packed], op, prescale_factor, postscale_factor)
+    out = _now(name, "reducescatter", call, equal, process_set)
+    return compression.decompress(out, ctx)  # type: ignore[no-any-return]
 
 
 def reducescatter_async(
@@ -454,7 +517,9 @@ def reducescatter_async(
     postscale_factor: float = 1.0,
 ) -> int:
     common = _common(name, prescale_factor, postscale_factor, process_set)
-    return _handle(name, "reducescatter", lambda: ops.reducescatter_async(tensor, op_of(op), **common))
+    call = functools.partial(ops.reducescatter_async, tensor, op_of(op), **common)
+    equal = _alike([tensor], op, prescale_factor, postscale_factor)
+    return _handle(name, "reducescatter", call, equal, process_set)
 
 
 @_translating
@@ -485,12 +550,13 @@ def grouped_reducescatter_async(
         parts = [ops.reducescatter_async(tensor, op_of(op), **common) for tensor in tensors]
         return Pending(parts, lambda: [part.wait() for part in parts])
 
-    return _handle(name, "reducescatter", start)
+    equal = _alike(tensors, op, prescale_factor, postscale_factor)
+    return _handle(name, "reducescatter", start, equal, process_set)
 
 
 @_translating
 def barrier(process_set: ProcessSet = global_process_set) -> None:
-    ops.barrier(group=_group(process_set))
+    _now(None, "barrier", functools.partial(ops.barrier, group=_group(process_set)), None, process_set)
 
 
 @_translating
@@ -503,9 +569,11 @@ def join(device: int = -1) -> int:
     call = _lib.Call()
     call.kind = _calls.KIND["join"]
     call.last = ctypes.pointer(last)
+    negotiate.settle()
     while True:
         try:
             _calls.submit(call)
+            negotiate.joined()
             return last.value
         except (_error.Mismatch, _error.Revoked):
             if elastic_depth:

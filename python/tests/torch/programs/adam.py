@@ -1,5 +1,7 @@
-"""Trains with AdamW, dropout and a learning rate schedule: adam.py STEPS. At the end says whether the model is, bit for
-bit, that of a run in peace, which each worker plays by itself for all ranks.
+"""Trains with AdamW, dropout and a learning rate schedule: adam.py STEPS [ASK].
+
+At the end it says whether the model is, bit for bit, that of a run in peace, which each worker plays by itself for all
+ranks. Rank 0 waits for a durable checkpoint after each ASK steps.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import hvd_elastic.torch as hvt
 import torch
 
 steps = int(sys.argv[1])
+ask = int(sys.argv[2]) if len(sys.argv) > 2 else steps + 1
 
 
 class Net(torch.nn.Module):
@@ -86,6 +89,9 @@ def train(state: hvt.State) -> None:
         if state.step % 20 == 0:
             print("step", state.step, flush=True)
         state.commit()
+        if state.step % ask == 0 and hvd_elastic.rank() == 0:
+            state.checkpoint().wait()
+            print("durable", state.step, flush=True)
 
 
 train(state)

@@ -35,6 +35,12 @@ def collectives() -> None:
     assert work is not None
     work.wait()
     check("all_reduce async", ones.tolist(), [total] * 3)
+    for op in (hvt.Sum, hvd_elastic.Sum, "sum"):
+        check("allreduce by Op and by name", hvt.allreduce(torch.ones(1), op=op).item(), float(size))
+    try:
+        hvt.allreduce(torch.ones(1), op="mean")
+    except ValueError as error:
+        check("a wrong name", error, "there is no reduction 'mean'; use Sum, Average, Min, Max, Product, And, Or, Xor")
     x = torch.tensor([me])
     dist.broadcast(x, size - 1)
     check("broadcast", x.item(), size - 1)

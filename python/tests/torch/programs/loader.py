@@ -34,7 +34,11 @@ dist.init_process_group("hvd")
 data = Numbers()
 sampler = hvt.Sampler(data, batch_size=6, seed=3)
 loader = DataLoader(
-    data, batch_sampler=sampler, num_workers=workers, prefetch_factor=4, persistent_workers="persistent" in sys.argv
+    data,
+    batch_sampler=sampler,
+    num_workers=workers,
+    prefetch_factor=4 if workers else None,
+    persistent_workers="persistent" in sys.argv,
 )
 model = torch.nn.Linear(8, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)

@@ -1,4 +1,10 @@
-"""DDP as it is written for torchrun, with checkpoints of its own: plain.py EPOCHS FOLDER."""
+"""DDP as it is written for torchrun, with checkpoints of its own: plain_ddp.py EPOCHS FOLDER.
+
+Nothing in it knows of hvd-elastic:
+
+    torchrun --nproc-per-node 2 plain_ddp.py 20 /tmp
+    hvd-elastic -np 2 -H 127.0.0.1:2 --env HVD_BACKEND=hvd --blacklist-cooldown-range 0 0 python plain_ddp.py 20 /tmp
+"""
 
 from __future__ import annotations
 
@@ -13,11 +19,11 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 epochs, folder = int(sys.argv[1]), sys.argv[2]
 rank, size, local_rank = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
 dist.init_process_group(backend="gloo", init_method="env://")
-assert (rank, size) == (dist.get_rank(), dist.get_world_size()) == (int(os.environ["RANK"]), size)
+assert (rank, size) == (dist.get_rank(), dist.get_world_size())
 
 inputs = torch.randn(640, 16, generator=torch.Generator().manual_seed(1))
 dataset = TensorDataset(inputs, inputs.square().mean(dim=1, keepdim=True))
-sampler = DistributedSampler(dataset)
+sampler: DistributedSampler[object] = DistributedSampler(dataset)
 loader = DataLoader(dataset, batch_size=32, sampler=sampler)
 torch.manual_seed(rank)
 model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.Tanh(), torch.nn.Linear(64, 1))
@@ -30,7 +36,7 @@ if os.path.exists(checkpoint):
     epoch = loaded["epoch"]
     ddp.load_state_dict(loaded["model"])
     optimizer.load_state_dict(loaded["optimizer"])
-print("rank", rank, "of", size, "slot", local_rank, "from epoch", epoch, "pid", os.getpid(), flush=True)
+print("rank", rank, "of", size, "slot", local_rank, "by", dist.get_backend(), "from epoch", epoch, flush=True)
 while epoch < epochs:
     sampler.set_epoch(epoch)
     for x, y in loader:
