@@ -1,0 +1,11 @@
+# Completion for fish: the options of the programs, as each program lists them itself, and the verbs of hvd-elastic.
+function __hvd_elastic_options
+    $argv[1] --list-options 2>/dev/null | string replace -r '\t.*' '' | string replace -r -- '^' '--'
+end
+function __hvd_elastic_verbs
+    hvd-elastic --help 2>/dev/null | string replace -rf '^ *hvd-elastic (.* \| .*) \[--help\]$' '$1' | string split ' | '
+end
+for program in hvd-elastic hvd-agent hvd-hosts hvd-audit hvd-timeline hvd-bench
+    complete -c $program -n 'string match -q -- "-*" (commandline -ct)' -a "(__hvd_elastic_options $program)"
+end
+complete -c hvd-elastic -n 'test (count (commandline -opc)) = 1' -a '(__hvd_elastic_verbs)'
