@@ -71,9 +71,9 @@ int value_table_set(struct value_table *table, uint64_t round, const char *key,
 {
     bool found;
     size_t at = value_table_place(table, round, key, &found);
-    struct value_entry *entry = table->entries.items + at;
-    size_t before = found ? value_table_cost(key, entry->length) : 0;
+    size_t before = found ? value_table_cost(key, table->entries.items[at].length) : 0;
     size_t after = table->bytes - before + value_table_cost(key, value.length);
+    struct value_entry *entry;
     uint8_t *copy;
     char *name = NULL;
 
