@@ -128,5 +128,5 @@ if promtool --version >answer 2>&1; then
   ask stop >answer 2>&1 || die "stop: $(cat answer)"
   finish 143
 else
-  say_line 'promtool is not here, so the metrics were not shown to it; apt-get install prometheus'
+  say_line 'promtool is not here, so the metrics were not shown to it; ./dev setup prometheus installs it'
 fi

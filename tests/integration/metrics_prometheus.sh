@@ -5,7 +5,7 @@
 #     metrics_prometheus.sh ELASTIC TRAINER
 . "$(dirname "$0")/../shell/lib.sh"
 test_begin "$@"
-prometheus --version >/dev/null 2>&1 || skip 'there is no prometheus here; apt-get install prometheus'
+prometheus --version >/dev/null 2>&1 || skip 'there is no prometheus here; ./dev setup prometheus installs it'
 
 # The newest value of an expression, as Prometheus has stored it; empty: none yet.
 stored() {
