@@ -3,6 +3,7 @@
  * the options, goes into the background (start.c), and runs the event loop (io/loop.c). Invariant:
  * the host's key is never on the command line, in the environment or in the supervisor's memory.
  */
+#include "agent/healthy.h"
 #include "agent/io/ask_agent.h"
 #include "agent/io/key_word.h"
 #include "agent/io/loop.h"
@@ -287,7 +288,7 @@ int main(int argc, char **argv)
     const struct opt_program answers = {
         .name = "hvd-agent",
         .usage = "hvd-agent --stdin < OPTIONS\n   or: hvd-agent --join HOST:PORT --token-file FILE "
-                 "[options]",
+                 "[options]\n   or: hvd-agent --healthy",
         .about =
             "Starts, watches and ends the workers of a job on this host. hvd-elastic starts "
             "hvd-agent, and writes its options to standard input, as lines of \"name = value\".",
@@ -313,8 +314,8 @@ int main(int argc, char **argv)
     /* --help or a similar option was answered: the program ends */
     if (opt_answer(&answers, &set, &status))
         goto out;
-    if (program.options.join) {
-        status = main_join(&program.options, &set);
+    if (program.options.healthy || program.options.join) {
+        status = program.options.healthy ? healthy_run() : main_join(&program.options, &set);
         goto out;
     }
     if (!program.options.from_stdin) {

@@ -95,6 +95,9 @@ const struct opt agent_option_table[] = {
         .flags = OPT_ARGV_ONLY | OPT_NEVER, .group = "Joining",
         .help = "how long to wait for the first driver that lets this host in"),
 
+    ROW(healthy, .name = "healthy", .flags = OPT_ARGV_ONLY, .group = "Command line",
+        .help = "ask the agents of this user on this host, and hvd-agent --join, how they are; "
+                "print a line for each; exit code 1: one of them hangs, or there is none"),
     ROW(from_stdin, .name = "stdin", .flags = OPT_ARGV_ONLY, .group = "Command line",
         .help = "read the options above from standard input, as lines of \"name = value\", to its "
                 "end; then start the agent in the background, and print its pid"),

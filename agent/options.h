@@ -37,6 +37,7 @@ struct agent_options {
     uint64_t slots;
     int64_t join_timeout_us;
 
+    bool healthy;
     bool from_stdin;
     bool foreground;
     struct opt_general general;

@@ -1,7 +1,7 @@
 /*
  * ask_agent.c: asks the agent that already runs on this host one question, and runs the event base
- * until the answer has come. Called by main.c when the socket's name is taken. Invariant: on
- * return, no event of this file is left in the event base.
+ * until the answer has come. Called by main.c when the socket's name is taken, and by healthy.c.
+ * Invariant: on return, no event of this file is left in the event base.
  */
 #include "agent/io/ask_agent.h"
 
@@ -10,19 +10,24 @@
 #include "wire/conn.h"
 
 #include <event2/event.h>
+#include <stdio.h>
 #include <sys/time.h>
 
 /* time limit for the answer: longer than any iteration of the other agent's event loop */
 #define ANSWER_S 10
 /* time limit for the end of the other agent, which first gives its workers their grace time */
 #define ENDING_S 60
+/* time limit for the answer to "healthy": two answers fit into the time limit of a usual probe */
+#define HEALTH_S 4
 
 struct asking {
     struct event_base *base;
     struct conn *conn;
-    const struct msg_texts *words;
+    const char *verb;
+    struct msg_texts words;
     const char *socket;
-    int64_t pid;
+    int64_t pid; /* "driver": the answer */
+    char *text;  /* "healthy": the answer */
     bool ending; /* the other agent has said that it is ending, so this agent waits for its end */
     bool done;
     int code;
@@ -50,14 +55,13 @@ static void asking_wait(struct asking *asking, time_t seconds)
                 "no memory for the timer of a question to the agent; free memory on this host"));
 }
 
-/* The other agent is connected: asks it the question "driver JOB KEY ADDRESS...", which tells that
- * agent where the driver is. A question needs no greeting, so conn_greeted ends the greeting's time
- * limit; `asking->timer` limits the wait. */
+/* The other agent is connected: asks it the question. A question needs no greeting, so conn_greeted
+ * ends the greeting's time limit; `asking->timer` limits the wait. */
 static void asking_on_opened(void *arg)
 {
     struct asking *asking = arg;
     struct msg ask = {
-        .type = MSG_ASK, .u.ask = {.verb = "driver", .args = *asking->words}
+        .type = MSG_ASK, .u.ask = {.verb = asking->verb, .args = asking->words}
     };
     int rc;
 
@@ -67,8 +71,9 @@ static void asking_on_opened(void *arg)
         asking_finish(asking, rc);
 }
 
-/* Handles TELL, the answer of the other agent: its pid as a text, or why it refuses. An agent that
- * is ending answers HVD_E_STATE, and closes the connection when it has ended. */
+/* Handles TELL, the answer of the other agent: its pid as a text, how it is, or why it refuses. An
+ * agent that is ending answers "driver" with HVD_E_STATE, and closes the connection when it has
+ * ended. */
 static void asking_on_msg(void *arg, const struct msg *msg)
 {
     struct asking *asking = arg;
@@ -84,6 +89,12 @@ static void asking_on_msg(void *arg, const struct msg *msg)
         return;
     }
     text = (struct span){ (const char *)tell->text.at, tell->text.length };
+    if (asking->text) {
+        snprintf(asking->text, ERR_TEXT_MAX, "%.*s", (int)text.length, text.at);
+        asking_finish(asking,
+                      tell->code ? err_set(asking->err, tell->code, "%s", asking->text) : 0);
+        return;
+    }
     if ((!tell->code || tell->code == HVD_E_STATE) &&
         !text_parse_u64(text, 1, INT32_MAX, "the pid", &pid, NULL))
         asking->pid = (int64_t)pid;
@@ -128,37 +139,60 @@ static void asking_on_timer(evutil_socket_t fd, short what, void *arg)
 static const struct conn_ops asking_conn_ops = { asking_on_opened, asking_on_msg, asking_on_closed,
                                                  NULL };
 
-/* Asks the agent that has this host one question, and waits for the answer. HVD_E_LOST: that agent
- * is gone, and the caller can take the host; this includes a socket on which no process listens
- * (HVD_E_NOTFOUND). */
+/* Asks the agent the question, and runs the event base until the answer has come, or until the time
+ * is over. HVD_E_LOST: that agent is gone; this includes a socket on which no process listens. */
+static int asking_run(struct asking *asking, time_t seconds)
+{
+    int rc;
+
+    /* The event base runs only for this question: every result breaks the loop. */
+    asking->timer = evtimer_new(asking->base, asking_on_timer, asking);
+    if (!asking->timer)
+        return err_set(
+            asking->err, HVD_E_NOMEM,
+            "no memory for the timer of a question to the agent; free memory on this host");
+    asking_wait(asking, seconds);
+    if (!asking->done) {
+        rc = conn_dial_unix(asking->base, asking->socket, &asking_conn_ops, asking, &asking->conn,
+                            asking->err);
+        if (rc)
+            asking_finish(asking, rc == HVD_E_NOTFOUND ? HVD_E_LOST : rc);
+    }
+    while (!asking->done && event_base_dispatch(asking->base) == 0)
+        ;
+    if (!asking->done)
+        asking->code = err_set(asking->err, HVD_E_INTERNAL,
+                               "the event loop has ended without an answer of the agent, which is "
+                               "a bug of hvd-elastic; please report it");
+    event_free(asking->timer);
+    if (asking->conn)
+        conn_drop(asking->conn);
+    return asking->code;
+}
+
 int ask_agent_driver(struct event_base *base, const char *socket, const struct msg_texts *words,
                      int64_t *ret_pid, struct hvd_err *err)
 {
-    struct asking asking = { .base = base, .words = words, .socket = socket, .err = err };
+    struct asking asking = {
+        .base = base, .verb = "driver", .words = *words, .socket = socket, .err = err
+    };
+    int rc = asking_run(&asking, ANSWER_S);
 
-    /* The event base runs only for this question: every result breaks the loop. */
-    asking.timer = evtimer_new(base, asking_on_timer, &asking);
-    if (!asking.timer)
-        return err_set(
-            err, HVD_E_NOMEM,
-            "no memory for the timer of a question to the agent; free memory on this host");
-    asking_wait(&asking, ANSWER_S);
-    if (!asking.done) {
-        int rc = conn_dial_unix(base, socket, &asking_conn_ops, &asking, &asking.conn, err);
-
-        if (rc)
-            asking_finish(&asking, rc == HVD_E_NOTFOUND ? HVD_E_LOST : rc);
-    }
-    while (!asking.done && event_base_dispatch(base) == 0)
-        ;
-    if (!asking.done)
-        asking.code = err_set(err, HVD_E_INTERNAL,
-                              "the event loop has ended without an answer of the agent, which is a "
-                              "bug of hvd-elastic; please report it");
-    event_free(asking.timer);
-    if (asking.conn)
-        conn_drop(asking.conn);
-    if (!asking.code)
+    if (!rc)
         *ret_pid = asking.pid;
-    return asking.code;
+    return rc;
+}
+
+int ask_agent_health(struct event_base *base, const char *socket, char ret_text[ERR_TEXT_MAX],
+                     struct hvd_err *err)
+{
+    struct asking asking = {
+        .base = base, .verb = "healthy", .socket = socket, .text = ret_text, .err = err
+    };
+    int rc = asking_run(&asking, HEALTH_S);
+
+    for (char *at = ret_text; !rc && *at; at++)
+        if ((unsigned char)*at < 0x20 || (unsigned char)*at == 0x7f)
+            *at = '?';
+    return rc;
 }

@@ -314,6 +314,7 @@ static const struct workers_link_ops workers_ops = { .pid_of = loop_pid_of,
                                                      .msg = loop_on_worker_msg,
                                                      .down = loop_on_worker_down,
                                                      .point = loop_on_point,
+                                                     .health = loop_health,
                                                      .snapshot = loop_commits_snapshot,
                                                      .fetch = loop_commits_fetch,
                                                      .hung_up = loop_commits_hung_up };

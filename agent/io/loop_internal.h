@@ -91,6 +91,8 @@ void loop_release_waiting(struct agent_loop *loop);
 /* Returns the entry of a started worker; NULL: no such worker */
 struct started *loop_started(const struct agent_loop *loop, uint64_t incarnation);
 void loop_forget_started(struct agent_loop *loop, uint64_t incarnation);
+/* Writes the answer to "healthy", for struct workers_link_ops. */
+void loop_health(void *arg, char ret_text[ERR_TEXT_MAX]);
 
 /* loop_commits.c */
 

@@ -8,6 +8,8 @@
 
 #include "base/mem.h"
 
+#include <stdio.h>
+
 struct loop_queued {
     struct agent_event event;
     char *text;
@@ -96,4 +98,17 @@ void loop_forget_started(struct agent_loop *loop, uint64_t incarnation)
 
     if (started)
         *started = loop->started.items[--loop->started.count];
+}
+
+/* An agent whose time without a driver is over ends by itself, so an agent that answers is within
+ * its limits. */
+void loop_health(void *arg, char ret_text[ERR_TEXT_MAX])
+{
+    const struct agent_loop *loop = arg;
+    const char *how = loop->over || agent_is_ending(loop->core) ? "ends with its workers"
+                      : driver_link_is_open(loop->driver)       ? "is connected to its driver"
+                                                                : "waits for its driver";
+
+    snprintf(ret_text, ERR_TEXT_MAX, "the agent of job %s on host %s %s", loop->config.core.job,
+             loop->config.core.host, how);
 }

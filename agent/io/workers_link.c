@@ -78,23 +78,49 @@ static void peer_refuse(struct peer *peer, const char *why)
     peer_close(peer);
 }
 
+/* Answers a process of this host that has asked one question, and waits for its end of the
+ * connection. */
+static void peer_tell(struct peer *peer, int code, const char *text)
+{
+    const struct msg tell = {
+        .type = MSG_TELL,
+        .u.tell = {.code = code, .text = { (const uint8_t *)text, strlen(text) }, .last = true}
+    };
+    struct hvd_err err = { 0 };
+
+    peer->client = true;
+    conn_greeted(peer->conn);
+    if (conn_send(peer->conn, &tell, &err)) {
+        log_warning(AGENT,
+                    "%s: this process has asked the agent a question, and the answer cannot be "
+                    "sent: %s; the connection is closed",
+                    conn_peer(peer->conn), err.text);
+        peer_close(peer);
+    }
+}
+
 /* Answers "driver JOB KEY ADDRESS...": another agent of this host tells which job it is of, its key
- * and the driver's addresses. */
+ * and the driver's addresses. The answer to "healthy" proves that the event loop goes round. */
 static void peer_on_ask(struct peer *peer, const struct msg *msg)
 {
     struct workers_link *link = peer->link;
     const struct msg_ask *ask = &msg->u.ask;
     const struct msg_texts addresses = { ask->args.items + 2,
                                          ask->args.count > 2 ? ask->args.count - 2 : 0 };
-    struct msg tell = { .type = MSG_TELL };
     char pid[PID_TEXT_BYTES];
     const char *text = pid;
     struct address address;
     struct hvd_err err = { 0 };
     int rc = 0;
 
+    if (!strcmp(ask->verb, "healthy")) {
+        link->ops->health(link->arg, err.text);
+        peer_tell(peer, 0, err.text);
+        return;
+    }
     if (strcmp(ask->verb, "driver") != 0)
-        rc = err_set(&err, HVD_E_INVAL, "%s: unknown question; an agent answers only \"driver\"",
+        rc = err_set(&err, HVD_E_INVAL,
+                     "%s: unknown question; an agent answers only \"driver\" and \"healthy\"",
                      ask->verb);
     else if (!addresses.count || addresses.count > LIMIT_ADDRESSES)
         rc = err_set(&err, HVD_E_INVAL,
@@ -110,19 +136,7 @@ static void peer_on_ask(struct peer *peer, const struct msg *msg)
     snprintf(pid, sizeof(pid), "%ld", (long)getpid());
     if (rc && rc != HVD_E_STATE)
         text = err.text;
-    tell.u.tell = (struct msg_tell){
-        .code = rc, .text = {(const uint8_t *)text, strlen(text)},
-             .last = true
-    };
-    peer->client = true;
-    conn_greeted(peer->conn);
-    if (conn_send(peer->conn, &tell, &err)) {
-        log_warning(AGENT,
-                    "%s: this process has told the agent where the driver is, and the agent's "
-                    "answer cannot be sent: %s; the connection is closed",
-                    conn_peer(peer->conn), err.text);
-        peer_close(peer);
-    }
+    peer_tell(peer, rc, text);
 }
 
 /* Closes the connection of a worker that breaks the protocol or cannot be served, and tells the

@@ -26,6 +26,8 @@ struct workers_link_ops {
      * addresses are refused. */
     int (*point)(void *arg, const char *job_id, const char *key_word,
                  const struct msg_texts *addresses, struct hvd_err *err);
+    /* Writes the answer to the question "healthy": how this agent is, as one line. */
+    void (*health)(void *arg, char ret_text[ERR_TEXT_MAX]);
     /* SNAPSHOT: sets the descriptor (borrowed) that goes with the GRANTED, or returns why there is
      * none. */
     int (*snapshot)(void *arg, uint64_t incarnation, const struct msg_snapshot *wanted, int *ret_fd,

@@ -6,6 +6,7 @@
  *      ▲           │            │         │        STOP of the driver, to LEAVING, which ends when
  *      └───────────┴────────────┴─────────┘        the agent of this host has ended
  */
+#include "agent/join/join_health.h"
 #include "agent/join/join_internal.h"
 #include "agent/join/join_places.h"
 
@@ -39,6 +40,7 @@ struct join {
     struct conn *conn; /* NULL: none */
     struct event *timer, *signals[JOIN_SIGNALS];
     struct join_agent agent;
+    struct join_health health;
     struct join_places places;
     enum join_state state;
     uint64_t number; /* of this process */
@@ -369,6 +371,24 @@ static void join_on_warning(evutil_socket_t signal, short what, void *arg)
                            "signal does nothing; send SIGTERM to let this host leave");
 }
 
+/* Writes the line for `hvd-agent --healthy`. Each state ends by itself when its limit is over, so a
+ * process that answers is within its limits. */
+void join_say_health(void *arg, char ret_text[ERR_TEXT_MAX])
+{
+    const struct join *join = arg;
+    const char *agent = join_agent_lives(&join->agent) ? "its agent runs" : "no agent runs";
+
+    if (join->state == STATE_LEAVING)
+        snprintf(ret_text, ERR_TEXT_MAX, "host %s leaves its job; %s", join->config->name, agent);
+    else if (join->state == STATE_IN)
+        snprintf(ret_text, ERR_TEXT_MAX, "host %s is connected to the driver at %s; %s",
+                 join->config->name, conn_peer(join->conn), agent);
+    else
+        snprintf(ret_text, ERR_TEXT_MAX, "host %s waits for a driver, within %s; %s%s%.300s",
+                 join->config->name, join->was_in ? "--driver-grace" : "--join-timeout", agent,
+                 join->said[0] ? ": " : "", join->said);
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 static int join_create(struct join *join, struct hvd_err *err)
@@ -400,6 +420,9 @@ static int join_create(struct join *join, struct hvd_err *err)
     join->agent.failed = join_on_start_failed;
     join->agent.ended = join_on_agent_ended;
     join->agent.arg = join;
+    join->health.arg = join;
+    if (!rc)
+        join_health_open(&join->health, join->base, join->config->name);
     return rc;
 }
 
@@ -422,6 +445,7 @@ int join_run(const struct join_config *config)
     }
     if (join.conn)
         conn_drop(join.conn);
+    join_health_close(&join.health);
     join_agent_release(&join.agent);
     for (size_t i = 0; i < ARRAY_SIZE(join.signals); i++)
         if (join.signals[i])

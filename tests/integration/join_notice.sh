@@ -11,6 +11,11 @@ port=$((20000 + $$ % 10000))
 
 join_host early '' "127.0.0.1:$port"
 await join-early.log 'tried again until'
+health() { XDG_STATE_HOME=$folder/$1 "$(dirname "$elastic")/../agent/hvd-agent" --healthy >health.out 2>&1; } # NAME
+health early || die "--healthy: $(cat health.out)"
+grep -q 'host early waits for a driver, within --join-timeout; no agent runs: .*refused' health.out || die "--healthy: $(cat health.out)"
+mkdir none
+! health none || die "--healthy finds an agent where there is none: $(cat health.out)"
 kill -USR2 "${joined[early]}"
 await join-early.log 'no agent runs here'
 join_leave early
@@ -21,6 +26,8 @@ start -np 1 --max-np 2 --discovery join --token-file token --port $port --listen
 join_host a '' "127.0.0.1:$port"
 HVD_TERMINATION_GRACE=50s join_host b '' "127.0.0.1:$port"
 await_round 2
+health b || die "--healthy: $(cat health.out)"
+[ "$(grep -c 'is connected to \(the driver at .*; its agent runs\|its driver\)$' health.out)" = 2 ] || die "--healthy: $(cat health.out)"
 kill -USR2 "${joined[b]}"
 await "$err" 'b: the notice is honoured: lead (30|2[0-9])'
 await_round 1

@@ -268,6 +268,12 @@ static void read_back(int fd, char *text, size_t size)
 int fake_run_agent(const char *program, const char *text, char *out, char *err, size_t size)
 {
     const char *const argv[] = { program, "--stdin", NULL };
+
+    return fake_run_program(argv, text, out, err, size);
+}
+
+int fake_run_program(const char *const *argv, const char *text, char *out, char *err, size_t size)
+{
     FILE *files[3] = { tmpfile(), tmpfile(), tmpfile() };
     struct process_spec spec = { .argv = argv };
     struct hvd_err reason;

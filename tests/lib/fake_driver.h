@@ -55,6 +55,8 @@ pid_t fake_printed_pid(const struct fake_driver *fake, const char *name);
 /* Runs hvd-agent with this text on standard input. Returns the exit status; out and err, of size
  * bytes each, receive its output. */
 int fake_run_agent(const char *program, const char *text, char *out, char *err, size_t size);
+/* The same for any command line. */
+int fake_run_program(const char *const *argv, const char *text, char *out, char *err, size_t size);
 
 /* Waits until the process has ended. */
 bool fake_wait_end(pid_t pid);

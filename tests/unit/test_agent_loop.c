@@ -326,6 +326,58 @@ TEST_FLAGS(a_second_agent_names_one_that_is_frozen, TEST_NO_TORTURE)
     CHECK(t, is_over(&scene));
 }
 
+/* Runs `hvd-agent --healthy`, with its output in scene.out and scene.err. */
+static int ask_health(void)
+{
+    const char *const argv[] = { HVD_AGENT_PROGRAM, "--healthy", NULL };
+
+    return fake_run_program(argv, "", scene.out, scene.err, sizeof(scene.err) / 2);
+}
+
+TEST_FLAGS(a_probe_asks_an_agent_how_it_is, TEST_NO_TORTURE)
+{
+    CHECK_INT(t, ask_health(), ==, 1);
+    CHECK_HAS(t, scene.err, "no agent and no hvd-agent --join of this user runs on this host");
+    CHECK_TEXT(t, scene.out, "");
+    CHECK(t, serve(&scene));
+    fake_shell(&scene.fake, 7, 0, STAYS("a"));
+    CHECK(t, fake_wait_printed(&scene.fake, "a="));
+    CHECK_INT(t, ask_health(), ==, 0);
+    CHECK_HAS(t, scene.out, " on host " HOST " is connected to its driver\n");
+    CHECK_TEXT(t, scene.err, "");
+    kill(scene.agent, SIGSTOP);
+    CHECK_INT(t, ask_health(), ==, 1);
+    CHECK_HAS(t, scene.err, "does not answer; if it is stopped or hangs, kill it");
+    CHECK_TEXT(t, scene.out, "");
+    kill(scene.agent, SIGCONT);
+    fake_close(&scene.fake); /* the agent goes on without a driver, within its limits */
+    CHECK_INT(t, ask_health(), ==, 0);
+    CHECK_HAS(t, scene.out, " waits for its driver\n");
+    kill(scene.agent, SIGINT);
+    CHECK(t, is_over(&scene));
+    CHECK_INT(t, ask_health(), ==, 1);
+}
+
+/* The file of an agent that was killed with its supervisor is left, with a name that any user could
+ * take: a probe does not ask there. */
+TEST_FLAGS(a_probe_asks_no_dead_agent, TEST_NO_TORTURE)
+{
+    char file[512];
+    pid_t supervisor;
+
+    CHECK(t, serve(&scene));
+    supervisor = supervisor_of(scene.agent);
+    kill(supervisor, SIGSTOP);
+    kill(scene.agent, SIGKILL);
+    kill(supervisor, SIGKILL);
+    CHECK(t, is_over(&scene));
+    snprintf(file, sizeof(file), "%s/hvd-elastic/%s/" HOST ".agent", getenv("XDG_STATE_HOME"),
+             scene.job);
+    CHECK(t, files_exist(file));
+    CHECK_INT(t, ask_health(), ==, 1);
+    CHECK_HAS(t, scene.err, "no agent and no hvd-agent --join of this user runs on this host");
+}
+
 /* When the older driver (term 1) starts the agent late, the agent dials it, although the agent
  * obeys the newer driver (term 2). The agent then sees the lower term, sends BYE, and goes back. */
 TEST_FLAGS(an_older_driver_does_not_keep_the_agent, TEST_NO_TORTURE)

@@ -153,7 +153,10 @@ TEST(the_command_line_is_for_few_words)
     static char from_stdin[] = "--stdin";
     static char key[] = "--key=" KEY;
     static char stray[] = "stray";
+    static char healthy[] = "--healthy";
 
+    CHECK_OK(t, read_words(&run, healthy, NULL));
+    CHECK(t, run.options.healthy && !run.options.from_stdin);
     CHECK_OK(t, read_words(&run, from_stdin, NULL));
     CHECK(t, run.options.from_stdin && !run.options.foreground);
     CHECK_CODE(t, read_words(&run, from_stdin, stray), HVD_E_INVAL);

@@ -1,0 +1,89 @@
+/*
+ * join_health.c: answers the question "healthy" to a process that joins a job. join.c opens it. A
+ * connection has one question; the process that asks closes it. Invariant: the answer comes from
+ * the event loop that also dials and sends heartbeats, so a loop that hangs does not answer.
+ */
+#include "agent/join/join_health.h"
+
+#include "base/log.h"
+#include "wire/listener.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NO_JOB   ".join" /* the name of a job cannot begin with a dot */
+#define TRIES    50      /* attempts to take the name from a process that ends */
+#define RETRY_MS 10      /* the time between two such attempts */
+
+static void health_on_msg(void *arg, const struct msg *msg)
+{
+    struct join_health *health = arg;
+    struct msg tell = { .type = MSG_TELL };
+    char text[ERR_TEXT_MAX] = "";
+
+    if (msg->type == MSG_ASK && !strcmp(msg->u.ask.verb, "healthy")) {
+        join_say_health(health->arg, text);
+    } else {
+        tell.u.tell.code = HVD_E_INVAL;
+        snprintf(text, sizeof(text), "hvd-agent --join answers only the question \"healthy\"");
+    }
+    tell.u.tell.text = (struct msg_bytes){ (const uint8_t *)text, strlen(text) };
+    tell.u.tell.last = true;
+    (void)!conn_send(health->conn, &tell, NULL);
+    conn_close(health->conn); /* sends the answer first */
+    health->conn = NULL;
+}
+
+static void health_on_closed(void *arg, const char *why)
+{
+    struct join_health *health = arg;
+
+    (void)why;
+    health->conn = NULL;
+}
+
+/* A process that asks while another one has not asked yet takes its place. */
+static void health_on_accepted(void *arg, struct conn *conn)
+{
+    static const struct conn_ops ops = { NULL, health_on_msg, health_on_closed, NULL };
+    struct join_health *health = arg;
+
+    if (health->conn)
+        conn_drop(health->conn);
+    health->conn = conn;
+    conn_own(conn, &ops, health);
+}
+
+void join_health_open(struct join_health *health, struct event_base *base, const char *host)
+{
+    struct hvd_err err = { 0 };
+    int rc = HVD_E_LOST;
+
+    health->socket.fd = -1;
+    for (int i = 0; rc == HVD_E_LOST && i < TRIES; i++) {
+        if (i > 0) /* no event tells that the other process has ended */
+            poll(NULL, 0, RETRY_MS);
+        rc = agent_socket_take(NO_JOB, host, &health->socket, &err);
+    }
+    if (rc == HVD_E_BUSY)
+        err_set(&err, rc,
+                "another hvd-agent --join of this user has the name %s on this machine; give "
+                "--name",
+                host);
+    if (!rc)
+        rc = listener_unix(base, health->socket.name, health_on_accepted, health, &health->listener,
+                           &err);
+    if (rc)
+        log_warning(AGENT, "hvd-agent --healthy cannot ask this process: %s", err.text);
+}
+
+void join_health_close(struct join_health *health)
+{
+    if (health->conn)
+        conn_drop(health->conn);
+    listener_free(health->listener);
+    health->listener = NULL;
+    if (health->socket.path[0])
+        agent_socket_release(&health->socket);
+}
