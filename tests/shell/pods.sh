@@ -1,0 +1,132 @@
+# shellcheck shell=bash disable=SC2154 # what lib.sh sets
+# Pods of deploy/kubernetes without a cluster: what a kubelet does for the commands, paths, users and signals of a manifest.
+# Sourced after lib.sh and networks.sh, in namespaces of the test (networks_alone):
+#
+#     pods_begin deploy/kubernetes/base
+#     pod_address train-driver 1             what DNS says: the address of network 1; without a number: nothing
+#     training=(--steps 50) pod_settings=(HVD_LEASE=5s)    words after those of the driver; variables of all pods
+#     pod_start train-driver d1 1            a new pod of that Job in network 1; its output is in d1.log
+#     pod_probe d1 || ...                    its liveness probe, once; what it says is in probe.out
+#     pod_stop d1 137                        SIGTERM, the grace of the manifest, and the code with which it must have ended
+#     pod_kill d1                            the node is lost
+#     pod_exec d1 WORDS...                   kubectl exec
+#
+# A pod has its own file system, process ids and host name, the user and no right of the manifest, and its volumes with the
+# owners and modes that a kubelet gives them.
+declare -A pod_outer=() pod_inner=() pod_template=()
+training=() pod_settings=()
+pods_tool=$(dirname "${BASH_SOURCE[0]}")/pods.py
+
+pods_begin() {
+  manifests=$1
+  python3 -c 'import yaml' 2>/dev/null || skip 'python3 has no module yaml (package python3-yaml)'
+  for program in setpriv nsenter curl; do
+    command -v $program >/dev/null || skip "there is no $program"
+  done
+  unshare -p -f true 2>/dev/null || skip 'no namespaces of process ids can be made here'
+  python3 "$pods_tool" check "$manifests" >faults || die "the manifests contradict each other: $(cat faults)"
+  build=$(realpath "$(dirname "$elastic")/..")
+  chmod 755 "$folder" # pods have another user than this test
+  mkdir pods claims seen
+  chmod 1777 seen
+  say=$folder/seen/say
+  : >"$say"
+  chmod 666 "$say"
+  # The image has the program under another name.
+  pods_program=$trainer
+  trainer=/opt/train/train
+  printf '127.0.0.1 localhost\n' >hosts
+  # a secret, as it lies in its volume: a link to the folder of this version of it
+  mkdir -p secrets/train-token/..1
+  head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' >secrets/train-token/..1/token
+  ln -s ..1 secrets/train-token/..data
+  ln -s ..data/token secrets/train-token/token
+  chown -R 0:1000 secrets
+  chmod 440 secrets/train-token/..1/token
+}
+
+# The file is written in place, as pods have it mounted.
+pod_address() {
+  printf '127.0.0.1 localhost\n' >hosts
+  [ -z "${2:-}" ] || printf '%s %s\n' "$net.$2.2" "$1" >>hosts
+}
+
+# A volume of the manifest: made once, with the group of the pod and writable for it.
+pod_claim() {
+  [ ! -d "claims/$1" ] || return 0
+  mkdir "claims/$1"
+  chown "0:$pod_gid" "claims/$1"
+  chmod 2775 "claims/$1"
+}
+
+# pod_run POD NET WORDS MOUNTS: until its first process has ended. WORDS and MOUNTS are names of arrays.
+pod_run() {
+  local -n run_words=$3 run_mounts=$4
+  {
+    declare -p folder build elastic pods_program pod_uid pod_gid pod_env pod_settings
+    printf 'pod=%q\nwords=(%s)\nmounts=(%s)\n' "$1" "${run_words[*]@Q}" "${run_mounts[*]@Q}"
+  } >"pods/$1.settings"
+  BODY_TEST=$folder exec ip netns exec "net$2" unshare --pid --fork --kill-child --mount --uts \
+    "${pods_tool%.py}_inside.sh" "$folder/pods/$1.settings"
+}
+
+pod_start() { # TEMPLATE POD NET
+  local pod=$2
+  eval "$(python3 "$pods_tool" pod "$manifests" "$1")"
+  pod_template[$pod]=$1
+  for mount in "${pod_mounts[@]}"; do
+    [[ $mount != claim* ]] || pod_claim "$(cut -d ' ' -f 2 <<<"$mount")"
+  done
+  [ ${#pod_init_words[@]} = 0 ] || (pod_run "$pod" "$3" pod_init_words pod_init_mounts) >>"$pod.log" 2>&1 </dev/null ||
+    die "the container before that of $pod has failed: $(cat "$pod.log")"
+  if [ "$1" = train-driver ]; then pod_words+=("${training[@]}"); fi
+  pod_run "$pod" "$3" pod_words pod_mounts >>"$pod.log" 2>&1 </dev/null &
+  pod_outer[$pod]=$!
+  until [ "$(readlink "/proc/${pod_inner[$pod]:-none}/root")" = "$folder/pods/$pod" ]; do
+    is_alive "${pod_outer[$pod]}" || die "$pod does not start: $(cat "$pod.log")"
+    read -r "pod_inner[$pod]" _ 2>/dev/null <"/proc/${pod_outer[$pod]}/task/${pod_outer[$pod]}/children" || true
+    timeout "$NAP" tail -f /dev/null
+  done
+}
+
+pod_ended() { # POD CODE
+  { await_end "${pod_outer[$1]}"; } 2>/dev/null || die "$1 does not end: $(tail -n 20 "$1.log")"
+  { wait "${pod_outer[$1]}"; } 2>/dev/null
+  code=$?
+  [ "$code" = "$2" ] || die "$1 has ended with $code, not $2: $(tail -n 20 "$1.log")"
+}
+
+# As a kubelet ends a pod: a pod that needs SIGKILL after its grace is a fault.
+pod_stop() { # POD CODE
+  eval "$(python3 "$pods_tool" pod "$manifests" "${pod_template[$1]}" | grep '^pod_grace=')"
+  kill -TERM "${pod_inner[$1]}"
+  await_end "${pod_inner[$1]}" "$pod_grace" || die "$1 would be killed after its grace of $pod_grace s"
+  pod_ended "$1" "$2"
+}
+
+pod_kill() {
+  kill -KILL "${pod_inner[$1]}"
+  { await_end "${pod_outer[$1]}" && wait "${pod_outer[$1]}"; } 2>/dev/null || true # unshare tells no signal
+}
+
+pod_exec() { # POD WORDS...
+  local pod=$1
+  shift
+  eval "$(python3 "$pods_tool" pod "$manifests" "${pod_template[$pod]}")"
+  nsenter -t "${pod_inner[$pod]}" -m -u -n -p -r -w setpriv --reuid "$pod_uid" --regid "$pod_uid" --groups "$pod_gid" \
+    --no-new-privs --bounding-set=-all --inh-caps=-all \
+    env -i PATH=/usr/local/bin:/usr/bin:/bin BODY_TEST="$folder" "${pod_env[@]}" "$@"
+}
+
+pod_probe() { # POD
+  eval "$(python3 "$pods_tool" pod "$manifests" "${pod_template[$1]}")"
+  if [ -n "$pod_probe_http" ]; then
+    nsenter -t "${pod_inner[$1]}" -n curl -sf -m "$pod_probe_seconds" "http://$(ip_of "$1"):$pod_probe_http" >probe.out 2>&1
+  else
+    # A time limit inside the pod, as the probe's process must not outlive it.
+    pod_exec "$1" timeout "$pod_probe_seconds" "${pod_probe[@]}" >probe.out 2>&1
+  fi
+}
+
+# The address of a pod in its network.
+ip_of() { nsenter -t "${pod_inner[$1]}" -n hostname -I | tr -d ' '; }
