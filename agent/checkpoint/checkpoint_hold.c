@@ -6,6 +6,7 @@
 #include "agent/checkpoint/checkpoint_internal.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "os/clock.h"
 #include "state/snapshot/snapshot_hold.h"
 
 #include <inttypes.h>
@@ -97,6 +98,31 @@ static int hold_await(struct checkpoint_thread *thread, struct held_slot *slot,
                 "begins another checkpoint",
                 slot->slot);
         snapshot_await_bell(snapshot, bell, AWAIT_US);
+    }
+}
+
+/* A worker that has ended finishes no commit. */
+void checkpoint_give_way(struct checkpoint_thread *thread, int64_t until_us)
+{
+    const struct checkpoint_task *held = thread->held;
+
+    for (size_t i = 0; i < held->slot_count; i++) {
+        const struct held_slot *slot = &held->slots[i];
+        struct snapshot *snapshot = shared_snapshot_of(slot->shared);
+        bool wait = true;
+
+        while (wait) {
+            uint32_t bell = snapshot_bell(snapshot);
+            int64_t left_us = until_us - clock_now_us();
+
+            pthread_mutex_lock(&thread->mutex);
+            wait = left_us > 0 && snapshot_is_open(snapshot) && thread->runs[slot->slot] &&
+                   thread->wanted == held->msg.u.hold.number && !thread->stopping;
+            thread->awaited = wait ? snapshot : NULL;
+            pthread_mutex_unlock(&thread->mutex);
+            if (wait)
+                snapshot_await_bell(snapshot, bell, left_us);
+        }
     }
 }
 

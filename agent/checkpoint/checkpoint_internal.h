@@ -74,6 +74,9 @@ int checkpoint_hold_prepare(struct checkpoint_thread *thread,
 void checkpoint_hold_run(struct checkpoint_thread *thread, struct checkpoint_task *task);
 /* holds no commit any more */
 void checkpoint_hold_drop(struct checkpoint_thread *thread);
+/* waits until no worker of the held slots writes a commit; returns early at this time, or when the
+ * attempt is over */
+void checkpoint_give_way(struct checkpoint_thread *thread, int64_t until_us);
 
 /* checkpoint_save.c */
 void checkpoint_save_run(struct checkpoint_thread *thread, struct checkpoint_task *task);

@@ -6,6 +6,7 @@
  */
 #include "agent/checkpoint/checkpoint_internal.h"
 #include "base/mem.h"
+#include "os/clock.h"
 #include "proto/commit.h"
 #include "state/checkpoint/manifest.h"
 #include "state/checkpoint/part.h"
@@ -17,6 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The work on a file waits for commits for so many times the work so far, beside give_way_us. */
+#define GIVE_WAY_TIMES 3
+
 struct save {
     struct checkpoint_thread *thread;
     const struct msg_save *asked;
@@ -25,14 +29,25 @@ struct save {
     struct part_source *sources; /* one for each entry */
     struct checkpoint_store *storage;
     char name[LIMIT_CHECKPOINT_NAME_BYTES + 1]; /* FOLDER/NAME */
+    int64_t began_us;
+    int64_t waited_us; /* for workers that wrote commits */
     struct part_written written;
 };
 
-/* A part_stop_fn. true: the attempt is over, or the snapshot holds the commit no longer. */
+/* A part_stop_fn, called before each chunk. It first waits while a worker of this host writes a
+ * commit, because both would share the bandwidth of the memory, and the training waits for the end
+ * of the commit. The waits make the work on a file at most GIVE_WAY_TIMES longer, so a training
+ * that does little but commits gets its checkpoints. true: the attempt is over, or the snapshot
+ * holds the commit no longer. */
 static bool save_should_stop(void *arg)
 {
-    const struct save *save = arg;
+    struct save *save = arg;
+    int64_t now_us = clock_now_us();
+    int64_t worked_us = now_us - save->began_us - save->waited_us;
+    int64_t most_us = save->thread->config.give_way_us + GIVE_WAY_TIMES * worked_us;
 
+    checkpoint_give_way(save->thread, now_us + most_us - save->waited_us);
+    save->waited_us += clock_now_us() - now_us;
     return !checkpoint_is_wanted(save->thread, save->asked->number) ||
            !snapshot_hold_stands(save->snapshot);
 }
@@ -154,7 +169,7 @@ static int save_write(struct save *save, struct hvd_err *err)
  * driver ignores such an answer. */
 void checkpoint_save_run(struct checkpoint_thread *thread, struct checkpoint_task *task)
 {
-    struct save save = { .thread = thread, .asked = &task->msg.u.save };
+    struct save save = { .thread = thread, .asked = &task->msg.u.save, .began_us = clock_now_us() };
     struct msg msg = { .type = MSG_SAVED, .round = task->msg.round };
     char where[LIMIT_PATH_BYTES + 1];
     struct hvd_err err = { 0 };

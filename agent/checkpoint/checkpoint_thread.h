@@ -22,6 +22,8 @@ struct checkpoint_config {
     int (*open)(const char *where, struct checkpoint_store **ret_storage,
                 struct hvd_err *err); /* checkpoint_store_open */
     int64_t stop_us; /* how long checkpoint_thread_stop waits for a write that hangs */
+    /* How long a file may wait for workers that write commits, before it has taken any time. */
+    int64_t give_way_us;
 };
 
 /* Called in the agent's loop. */

@@ -465,7 +465,8 @@ int agent_loop_create(struct event_base *base, const struct agent_loop_config *c
         rc = checkpoint_thread_start(base,
                                      &(struct checkpoint_config){ .snapshots = loop->snapshots,
                                                                   .open = checkpoint_store_open,
-                                                                  .stop_us = CHECKPOINT_STOP_US },
+                                                                  .stop_us = CHECKPOINT_STOP_US,
+                                                                  .give_way_us = TIME_S },
                                      &checkpoint_ops, loop, &loop->checkpoint, err);
     if (!rc)
         rc = workers_link_create(base, config->socket->name, loop->children, &workers_ops, loop,

@@ -39,15 +39,24 @@ void snapshot_await_bell(const struct snapshot *snapshot, uint32_t bell, int64_t
     (void)syscall(SYS_futex, &snapshot->header->bell, FUTEX_WAIT, bell, &longest, NULL, 0);
 }
 
-/* Called by the writer when the buffer's commit has got its number. */
+/* Called by the writer when the buffer's commit has got its number. While a commit is held, the
+ * agent may wait for the end of this one, too. */
 void snapshot_offer(struct snapshot *snapshot, size_t buffer, uint64_t commit)
 {
-    uint64_t from = atomic_load(&snapshot->header->hold_from);
-    uint32_t none = 0;
+    struct header *header = snapshot->header;
+    uint64_t from = atomic_load(&header->hold_from);
+    uint32_t held = atomic_load(&header->held);
 
-    if (from && commit >= from &&
-        atomic_compare_exchange_strong(&snapshot->header->held, &none, (uint32_t)buffer + 1))
+    if (held || (from && commit >= from &&
+                 atomic_compare_exchange_strong(&header->held, &held, (uint32_t)buffer + 1)))
         snapshot_ring(snapshot);
+}
+
+bool snapshot_is_open(const struct snapshot *snapshot)
+{
+    uint32_t opened = atomic_load(&snapshot->header->opened);
+
+    return opened >= 1 && opened <= SNAPSHOT_BUFFERS && !commit_in(snapshot, opened - 1);
 }
 
 void snapshot_hold(struct snapshot *snapshot, uint64_t from)

@@ -27,6 +27,10 @@ uint64_t snapshot_hold_sum(const struct snapshot *snapshot, uint64_t chunk);
 bool snapshot_hold_stands(const struct snapshot *snapshot);
 void snapshot_hold_end(struct snapshot *snapshot);
 
+/* true: a worker writes a commit, or has ended before the commit was whole. The bell rings when the
+ * commit is whole, if another one is held. */
+bool snapshot_is_open(const struct snapshot *snapshot);
+
 /* To wait: read the bell, look at all that is awaited, then await a change of the bell.
  * snapshot_ring may be called by any thread. snapshot_await_bell may return early. */
 uint32_t snapshot_bell(const struct snapshot *snapshot);

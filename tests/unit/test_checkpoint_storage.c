@@ -3,15 +3,24 @@
  */
 #include "state/checkpoint/storage.h"
 
+#include "base/mem.h"
 #include "tests/lib/files.h"
 #include "tests/lib/fixture.h"
 
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#define LARGE (((size_t)9 << 20) + 12345) /* two blocks and a part of one (storage_dir.c) */
+#define PIECE (((size_t)1 << 20) - 7)
 
 static char dir[256];
 static struct checkpoint_store *storage;
@@ -252,6 +261,86 @@ TEST_FLAGS(a_full_disk_is_named, TEST_NO_TORTURE)
     object = NULL;
     list(t, "a");
     CHECK_INT(t, count, ==, 0);
+}
+
+/* Returns how much of a file is in the page cache, in parts of a hundred. */
+static unsigned cached(struct test *t, const char *path, size_t bytes)
+{
+    size_t pages = (bytes + 4095) / 4096, in_cache = 0;
+    unsigned char *resident = mem_zalloc(pages);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+
+    CHECK(t, resident && at != MAP_FAILED);
+    CHECK_INT(t, mincore(at, bytes, resident), ==, 0);
+    for (size_t i = 0; i < pages; i++)
+        in_cache += resident[i] & 1;
+    munmap(at, bytes);
+    close(fd);
+    mem_free(resident);
+    return pages ? (unsigned)(in_cache * 100 / pages) : 0;
+}
+
+/* Goes to a directory that is not in memory, as far as this machine has one. */
+static void move_to_disk(struct test *t)
+{
+    checkpoint_store_close(storage);
+    storage = NULL;
+    snprintf(dir, sizeof(dir), "/tmp/hvd-test-disk-XXXXXX");
+    CHECK(t, mkdtemp(dir) != NULL);
+    CHECK_OK(t, checkpoint_store_open(dir, &storage, NULL));
+}
+
+/* A large object is written in blocks, beside the page cache where the file system can do so. Its
+ * bytes come in pieces that fit no block, and the last block is not whole. */
+TEST_FLAGS(a_large_object_is_written_directly, TEST_NO_TORTURE)
+{
+    static char bytes[LARGE], read[LARGE];
+    struct statfs disk;
+
+    move_to_disk(t);
+    for (size_t i = 0; i < LARGE; i++)
+        bytes[i] = (char)(i * 2654435761U >> 16);
+    CHECK_OK(t, checkpoint_store_create(storage, "a/large", LARGE, &object, NULL));
+    for (size_t at = 0; at < LARGE; at += PIECE)
+        CHECK_OK(t, checkpoint_store_write(object, bytes + at,
+                                           LARGE - at < PIECE ? LARGE - at : PIECE, NULL));
+    CHECK_OK(t, checkpoint_store_finish(object, NULL));
+    object = NULL;
+    CHECK_INT(t, statfs(dir, &disk), ==, 0);
+    if (disk.f_type == EXT4_SUPER_MAGIC || disk.f_type == XFS_SUPER_MAGIC)
+        CHECK_INT(t, cached(t, in_dir("a/large"), LARGE), <, 20);
+    else
+        printf("the page cache is not looked at: the test knows ext4 and XFS only\n");
+    CHECK_OK(t, checkpoint_store_read(storage, "a/large", 0, read, LARGE, NULL));
+    CHECK(t, memcmp(read, bytes, LARGE) == 0);
+    list(t, "a");
+    CHECK_INT(t, count, ==, 1);
+    CHECK_OK(t, checkpoint_store_remove(storage, "a", NULL));
+    CHECK_INT(t, rmdir(dir), ==, 0);
+}
+
+/* The disk is full in the middle of a block, and at a place that no direct write can reach. */
+TEST_FLAGS(a_disk_that_is_full_in_a_block_is_named, TEST_NO_TORTURE)
+{
+    static const char bytes[LARGE];
+    struct rlimit before, small;
+
+    move_to_disk(t);
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK_INT(t, getrlimit(RLIMIT_FSIZE, &before), ==, 0);
+    small = (struct rlimit){ LARGE / 2 + 100, before.rlim_max };
+    CHECK_OK(t, checkpoint_store_create(storage, "a/b", LARGE, &object, NULL));
+    CHECK_INT(t, setrlimit(RLIMIT_FSIZE, &small), ==, 0);
+    CHECK_CODE(t, checkpoint_store_write(object, bytes, LARGE, &err), HVD_E_IO);
+    CHECK_INT(t, setrlimit(RLIMIT_FSIZE, &before), ==, 0);
+    CHECK_HAS(t, err.text, in_dir("a/b: cannot write it: File too large"));
+    checkpoint_store_abandon(object);
+    object = NULL;
+    list(t, "a");
+    CHECK_INT(t, count, ==, 0);
+    CHECK_OK(t, checkpoint_store_remove(storage, "a", NULL));
+    CHECK_INT(t, rmdir(dir), ==, 0);
 }
 
 TEST(no_space_is_known_at_the_beginning)

@@ -149,7 +149,8 @@ static void begin(struct test *t)
     scene.tick = event_new(scene.base, -1, EV_PERSIST, on_tick, NULL);
     CHECK(t, scene.tick && !event_add(scene.tick, &(struct timeval){ 1, 0 }));
     CHECK_OK(t, snapshots_create(&scene.snapshots, NULL));
-    config = &(struct checkpoint_config){ scene.snapshots, open_behind_gate, PATIENCE_S * TIME_S };
+    config = &(struct checkpoint_config){ scene.snapshots, open_behind_gate, PATIENCE_S * TIME_S,
+                                          2 * PATIENCE_S * TIME_S };
     CHECK_OK(t, checkpoint_thread_start(scene.base, config, &ops, NULL, &scene.thread, NULL));
 }
 
@@ -289,7 +290,7 @@ static const struct msg *await(struct test *t, size_t count)
     return &scene.results.items[count - 1];
 }
 
-/* Waits until all holds of a HOLD have begun, and the thread awaits a commit. */
+/* Waits until the thread awaits a commit: all holds of a HOLD have begun, or a SAVE gives way. */
 static void await_hold(struct test *t)
 {
     int64_t until_us = clock_now_us() + PATIENCE_S * TIME_S;
@@ -592,6 +593,57 @@ TEST_FLAGS(a_commit_that_was_changed_is_not_saved, TEST_NO_TORTURE)
  */
 
 /* Waits until the thread is in the disk. */
+/* Attempt 1 holds commit 1, and the write of its file waits for the next commit, which has begun.
+ */
+static void save_beside_a_commit(struct test *t)
+{
+    train(t, 0);
+    commit(t, 0, COMMIT(1));
+    hold(t, 1, 0, 1);
+    await_held(t, 1, 1, COMMIT(1));
+    (void)snapshot_begin(scene.trainers[0].snapshot);
+    save(t, 1, COMMIT(1), 0, "part", 0, 3);
+    await_hold(t);
+}
+
+TEST_FLAGS(a_save_gives_way_to_a_commit, TEST_NO_TORTURE)
+{
+    save_beside_a_commit(t);
+    CHECK_INT(t, scene.results.count, ==, 1);
+    commit(t, 0, COMMIT(2));
+    await_saved(t, 2, 0, "");
+}
+
+/* A worker that was killed in a commit leaves the commit open for ever. */
+TEST_FLAGS(a_save_does_not_wait_for_a_dead_worker, TEST_NO_TORTURE)
+{
+    save_beside_a_commit(t);
+    checkpoint_thread_ended(scene.thread, 0);
+    await_saved(t, 2, 0, "");
+}
+
+TEST_FLAGS(a_save_that_waits_ends_with_its_attempt, TEST_NO_TORTURE)
+{
+    save_beside_a_commit(t);
+    checkpoint_thread_release(scene.thread, 1);
+    await_saved(t, 2, HVD_E_REVOKED, "");
+    hold(t, 2, 0, 1);
+    await_held(t, 3, 2, COMMIT(1));
+}
+
+/* A training that does little but commits still gets its checkpoints. */
+TEST_FLAGS(a_save_waits_for_a_bounded_time, TEST_NO_TORTURE)
+{
+    scene.thread->config.give_way_us = 0;
+    train(t, 0);
+    commit(t, 0, COMMIT(1));
+    hold(t, 1, 0, 1);
+    await_held(t, 1, 1, COMMIT(1));
+    (void)snapshot_begin(scene.trainers[0].snapshot);
+    save(t, 1, COMMIT(1), 0, "part", 0, 3);
+    await_saved(t, 2, 0, "");
+}
+
 static void await_hanging(struct test *t)
 {
     int64_t until_us = clock_now_us() + PATIENCE_S * TIME_S;
