@@ -49,9 +49,8 @@
 #define LIMIT_HANDSHAKE_BYTES (16 * 1024)
 #define LIMIT_GREETING_US     (10 * INT64_C(1000000))
 /* how long an agent waits for its first driver */
-#define LIMIT_FIRST_DRIVER_US (30 * INT64_C(1000000))
-/* bytes that may wait for a peer that does not read */
-#define LIMIT_UNSENT_BYTES          (64 * 1024 * 1024)
+#define LIMIT_FIRST_DRIVER_US       (30 * INT64_C(1000000))
+#define LIMIT_UNSENT_BYTES          (64 * 1024 * 1024) /* for a peer that does not read */
 #define LIMIT_DECODE_BYTES_PER_BYTE 64 /* memory for decoding a message, per byte of its body */
 #define LIMIT_DECODE_BYTES_MIN      (64 * 1024)
 #define LIMIT_DECODE_BYTES_MAX      (64 * 1024 * 1024)
@@ -59,19 +58,20 @@
 #define LIMIT_PATH_BYTES            4096
 #define LIMIT_ADDRESSES             16
 /* workers that are running, or have ended and are not yet forgotten */
-#define LIMIT_SLOT_REPORTS        16384
-#define LIMIT_BEAT_PULSES         256 /* workers in one heartbeat of an agent */
-#define LIMIT_ARGV_ENTRIES        4096
-#define LIMIT_ENV_ENTRIES         4096
-#define LIMIT_ARG_BYTES           (128 * 1024)
-#define LIMIT_MANIFEST_ENTRIES    65536
-#define LIMIT_MANIFEST_NAME_BYTES 255
-#define LIMIT_COMMITS_HELD        4
-#define LIMIT_OUTPUT_CHUNK_BYTES  (64 * 1024)
-/* output of one worker's stream that is kept for a driver that comes back */
-#define LIMIT_OUTPUT_KEPT_BYTES (64 * 1024)
-/* the most output that an agent keeps for all its workers before it sends the output */
-#define LIMIT_OUTPUT_ALL_KEPT_BYTES (32 * 1024 * 1024)
+#define LIMIT_SLOT_REPORTS          16384
+#define LIMIT_BEAT_PULSES           256 /* workers in one heartbeat of an agent */
+#define LIMIT_REPORTS               32  /* names of values that a program reports */
+#define LIMIT_REPORT_NAME_BYTES     63
+#define LIMIT_REPORT_POINTS         120 /* values over time that a driver keeps of each name */
+#define LIMIT_ARGV_ENTRIES          4096
+#define LIMIT_ENV_ENTRIES           4096
+#define LIMIT_ARG_BYTES             (128 * 1024)
+#define LIMIT_MANIFEST_ENTRIES      65536
+#define LIMIT_MANIFEST_NAME_BYTES   255
+#define LIMIT_COMMITS_HELD          4
+#define LIMIT_OUTPUT_CHUNK_BYTES    (64 * 1024)
+#define LIMIT_OUTPUT_KEPT_BYTES     (64 * 1024) /* of one stream, for a driver that comes back */
+#define LIMIT_OUTPUT_ALL_KEPT_BYTES (32 * 1024 * 1024) /* of all workers of an agent */
 /* the text of one TELL; a long answer to an operator's command has several */
 #define LIMIT_TELL_TEXT_BYTES (8 * 1024 * 1024)
 #define LIMIT_ANSWER_BYTES    (64 * 1024 * 1024) /* bytes of such an answer as a whole */

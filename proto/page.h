@@ -6,11 +6,13 @@
  * the two sides need not have the same C library: the worker's session thread holds it, as its
  * thread id, as long as it lives. When that thread's process dies the kernel sets FUTEX_OWNER_DIED,
  * before it begins to free the memory, and long before a socket closes.
+ *
+ * `reports` are the values that the program has reported (report.h).
  */
 #ifndef PROTO_PAGE_H
 #define PROTO_PAGE_H
 
-#include "base/base.h"
+#include "proto/report.h"
 
 #define PAGE_MAGIC   UINT32_C(0x65647668)
 #define PAGE_VERSION 1
@@ -21,6 +23,10 @@ struct page {
     uint32_t version;
     uint64_t incarnation;
     _Atomic uint32_t life; /* 0: no worker holds it yet */
+    /* A worker of an older release leaves the memory from here on as it is: 0. */
+    struct report_slot reports[LIMIT_REPORTS];
 };
+
+_Static_assert(sizeof(struct page) <= PAGE_BYTES, "what a worker and its agent share is one page");
 
 #endif

@@ -89,6 +89,8 @@ static int commit_live(hvd_state *state, uint64_t commit, bool beside, struct hv
         timeline_end_range(state->worker->events.timeline, shown.range);
     if (!rc && !beside)
         state->live = commit;
+    if (!rc)
+        worker_note_commit(state->worker, commit);
     return rc;
 }
 

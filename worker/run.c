@@ -234,6 +234,8 @@ static int enter_round(hvd_state *state, const struct loop_order *order, struct 
         state->broken = *err;
     timeline_events_phase(&worker->events, "state", rc);
     state->entered.commit = state->live;
+    if (!rc)
+        worker_note_commit(worker, order->msg.u.round.commit);
     state->entered.rebuild_us = connected_us - began_us;
     state->entered.state_us = clock_now_us() - connected_us;
     return rc;

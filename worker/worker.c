@@ -233,6 +233,7 @@ static void free_worker(struct worker *worker)
     timeline_events_close(&worker->events);
     tuning_log_release(&worker->tuning);
     msg_release(&worker->welcome);
+    pthread_mutex_destroy(&worker->reports.lock);
     mem_free(worker);
 }
 
@@ -316,6 +317,7 @@ int hvd_init(void)
         rc = err_set(err, HVD_E_NOMEM, NO_WORKER);
         goto done;
     }
+    pthread_mutex_init(&worker->reports.lock, NULL);
     worker->seen.since_us = clock_now_us();
     gpu_use_init(&worker->gpu);
     if (tuning_log_init(&worker->tuning, getenv("HVD_AUTOTUNE_LOG_FILE")))

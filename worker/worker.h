@@ -13,6 +13,7 @@
 #include "worker/timeline_events.h"
 #include "worker/tuning_log.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 /* The present activity of the training loop, for the watchdog. */
@@ -38,6 +39,11 @@ struct worker {
     struct timeline_events events;
     struct tuning_log tuning; /* HVD_AUTOTUNE_LOG_FILE; used by the thread that makes a call */
     uint64_t incarnation;
+    struct {                     /* hvd_report */
+        pthread_mutex_t lock;    /* one thread at a time writes to the page */
+        _Atomic bool refused;    /* a value was refused, and the driver's log was told so */
+        _Atomic uint64_t commit; /* the newest commit; 0: none yet */
+    } reports;
     struct msg welcome;     /* the agent's welcome; released with the worker */
     _Atomic bool running;   /* true: hvd_elastic_run is running */
     _Atomic unsigned doing; /* an enum worker_doing */
@@ -84,6 +90,9 @@ void worker_set_place(uint64_t round, const struct place *place);
 /* Writes the place in the running round. HVD_E_STATE: there has been no round yet, or no hvd_init;
  * hvd_last_error has the text. */
 int worker_place(struct place *ret_place) MUST_CHECK;
+
+/* Notes the newest commit of this worker, which goes with each value that the program reports. */
+void worker_note_commit(struct worker *worker, uint64_t commit);
 
 bool worker_is_alone(const struct worker *worker);
 

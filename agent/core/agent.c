@@ -63,7 +63,7 @@ bool agent_is_ending(const struct agent *agent)
 
 /* Handles TIMER: deadlines of workers, signals that have become due, and deadlines of the driver's
  * connection. */
-static void agent_timer(struct agent *agent)
+static void agent_timer(struct agent *agent, const struct report_list *reports)
 {
     int64_t deadline_us = agent_deadline(agent);
     int64_t late_us = agent->now_us > deadline_us ? agent->now_us - deadline_us : 0;
@@ -93,7 +93,7 @@ static void agent_timer(struct agent *agent)
             agent_wake_at(agent, worker->contact.silent_at_us);
         }
     }
-    agent_driver_timer(agent);
+    agent_driver_timer(agent, reports);
 }
 
 /* Handles one event: passes each kind to the file that handles it. When no memory is left, the list
@@ -120,10 +120,11 @@ int agent_step(struct agent *agent, const struct agent_event *event, struct agen
         break;
     case AGENT_TIMER:
         agent_pulse_note(agent, event->kept);
-        agent_timer(agent);
+        agent_timer(agent, event->reports);
         break;
     case AGENT_DRIVER_UP: agent_driver_up(agent, event->kept); break;
     case AGENT_DRIVER_DOWN: agent_driver_down(agent, event->text); break;
+    case AGENT_REPORTS: agent_pulse_report(agent, event->reports); break;
     case AGENT_DRIVER_MSG: agent_driver_msg(agent, event->msg); break;
     case AGENT_WORKER_MSG: agent_worker_msg(agent, event->worker, event->msg); break;
     case AGENT_WORKER_DOWN: agent_worker_down(agent, event->worker); break;

@@ -22,7 +22,7 @@
 
 enum agent_event_kind {
     AGENT_START,
-    AGENT_TIMER,        /* kept */
+    AGENT_TIMER,        /* kept, reports */
     AGENT_DRIVER_UP,    /* kept: the connection that was dialled is open */
     AGENT_DRIVER_DOWN,  /* text: the connection is lost, or could not be made */
     AGENT_DRIVER_MSG,   /* msg */
@@ -37,6 +37,7 @@ enum agent_event_kind {
     AGENT_KEY_TAKEN, /* epoch: the agent dials with the key of this epoch from now on */
     /* msg: HOLDING or SAVED, the result of DO_HOLD or DO_SAVE; term and incarnation are not used */
     AGENT_CHECKPOINT_RESULT,
+    AGENT_REPORTS,      /* reports: those of a worker that is about to end */
     AGENT_DRIVER_MOVED, /* text: the driver has a new address: dial there now */
     AGENT_STOP,         /* text: the agent ends its workers, and then itself */
     AGENT_EVENT_COUNT
@@ -57,8 +58,9 @@ struct agent_event {
     struct msg_bytes data;
     const char *text;
     const struct msg *msg;
-    const struct msg_kept_list *kept; /* the commits that the snapshots hold now; NULL: none */
-    uint64_t commit;                  /* the slot's newest commit; 0: none */
+    const struct msg_kept_list *kept;  /* the commits that the snapshots hold now; NULL: none */
+    const struct report_list *reports; /* values that workers have reported; NULL: none */
+    uint64_t commit;                   /* the slot's newest commit; 0: none */
 };
 
 enum agent_action_kind {
@@ -79,8 +81,7 @@ enum agent_action_kind {
     /* msg (SAVE): write a file of the checkpoint, after those that were asked for before; then a
      * CHECKPOINT_RESULT (SAVED) */
     AGENT_DO_SAVE,
-    AGENT_DO_RELEASE, /* msg (RELEASE): keep the commits of this attempt and earlier ones no longer
-                       */
+    AGENT_DO_RELEASE, /* msg (RELEASE): keep no commits for this attempt and earlier ones */
     AGENT_DO_TERM,    /* incarnation: send SIGTERM to the worker's process group */
     AGENT_DO_KILL,    /* incarnation: send SIGKILL to the worker's process group */
     /* code, text: the agent ends; always the last action. code: 0, or the enum hvd_code that says

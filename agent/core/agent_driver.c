@@ -166,6 +166,7 @@ static void agent_driver_welcome(struct agent *agent, const struct msg *msg)
     for (size_t i = 0; i < agent->workers.count; i++) {
         struct agent_worker *worker = agent->workers.items[i];
 
+        agent_pulse_forget_told(worker);
         if (worker->process.state == RUNNING)
             agent_process_report(agent, worker);
         agent_worker_welcomed(agent, worker);
@@ -243,7 +244,7 @@ void agent_driver_msg(struct agent *agent, const struct msg *msg)
 
 /* Handles the deadlines of the driver's connection that have passed: the next dial, the welcome or
  * the lease, the next heartbeat, and the end of the time without a driver. */
-void agent_driver_timer(struct agent *agent)
+void agent_driver_timer(struct agent *agent, const struct report_list *reports)
 {
     if (agent->now_us >= agent->link.due_us) {
         switch ((enum driver_link)agent->driver.state) {
@@ -255,7 +256,7 @@ void agent_driver_timer(struct agent *agent)
         }
     }
     if (agent->now_us >= agent->link.beat_at_us)
-        agent_pulse_beat(agent);
+        agent_pulse_beat(agent, reports);
     if (agent->now_us >= agent->grace_at_us) {
         agent->grace_at_us = TIME_NEVER;
         agent_end(agent, agent->config.kill_grace_us, HVD_E_LOST,

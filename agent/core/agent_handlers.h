@@ -18,15 +18,19 @@ void agent_worker_timer(struct agent *agent, struct agent_worker *worker);
 void agent_driver_up(struct agent *agent, const struct msg_kept_list *kept);
 void agent_driver_down(struct agent *agent, const char *text);
 void agent_driver_msg(struct agent *agent, const struct msg *msg);
-void agent_driver_timer(struct agent *agent);
+void agent_driver_timer(struct agent *agent, const struct report_list *reports);
 void agent_driver_notice(struct agent *agent, int64_t left_us, const char *source);
 void agent_driver_key_taken(struct agent *agent, uint64_t epoch);
 void agent_driver_moved(struct agent *agent, const char *text);
 
 /* agent_pulse.c: what heartbeats say of workers. `kept` lists the commits that the snapshots hold
- * now; NULL: nothing is known of them. */
+ * now; NULL: nothing is known of them. `reports` may be NULL. */
 void agent_pulse_note(struct agent *agent, const struct msg_kept_list *kept);
-void agent_pulse_beat(struct agent *agent);
+void agent_pulse_beat(struct agent *agent, const struct report_list *reports);
+/* Sends a heartbeat with these reports at once, if the driver does not have them. */
+void agent_pulse_report(struct agent *agent, const struct report_list *reports);
+/* The driver on a new connection has no report of this worker yet. */
+void agent_pulse_forget_told(struct agent_worker *worker);
 
 /* agent_checkpoint.c: HOLD, SAVE and RELEASE; their results */
 void agent_checkpoint_msg(struct agent *agent, const struct msg *msg);

@@ -1,10 +1,15 @@
 /*
  * agent_pulse.c: the agent's heartbeat to the driver, and what it says of each worker: the newest
- * commit in the memory of its slot, and how long the worker has been silent. Called by agent.c with
- * each TIMER, and by agent_driver.c when a heartbeat is due. Invariant: a worker does nothing for
- * its pulse. The agent reads the commit in memory that it has anyway, so training is not slowed.
+ * commit in the memory of its slot, how long the worker has been silent, and the values that it has
+ * reported. Called by agent.c with each TIMER, and by agent_driver.c when a heartbeat is due.
+ * Invariant: a worker does nothing for its pulse. The agent reads commits and reports in memory
+ * that it has anyway, so training is not slowed.
  */
 #include "agent/core/agent_handlers.h"
+
+#include "proto/report.h"
+
+#include <string.h>
 
 void agent_pulse_note(struct agent *agent, const struct msg_kept_list *kept)
 {
@@ -20,11 +25,66 @@ void agent_pulse_note(struct agent *agent, const struct msg_kept_list *kept)
     }
 }
 
+void agent_pulse_forget_told(struct agent_worker *worker)
+{
+    memset(worker->pulse.told, 0, sizeof(worker->pulse.told));
+}
+
+/* Sends heartbeats with all of these; at least one. Of the reports go those that the driver does
+ * not have yet. Without a connection none is noted as told, as a later driver is to hear them. */
+static void agent_pulse_send(struct agent *agent, const struct msg_pulse *pulses, size_t count,
+                             const struct report_list *reports)
+{
+    struct msg_reported *news = NULL;
+    size_t news_count = 0, from = 0, news_from = 0;
+
+    if (reports && reports->count && agent_link_is_open(agent)) {
+        news = arena_alloc_array(&agent->list->memory, reports->count, sizeof(*news));
+        if (!news)
+            agent->list->failed = true;
+    }
+    for (size_t i = 0; news && i < reports->count; i++) {
+        const struct report_seen *seen = &reports->items[i];
+        struct agent_worker *worker = agent_roster_find(agent, seen->incarnation);
+        int64_t age_us = agent->now_us - seen->report.said_us;
+
+        if (!worker || worker->pulse.told[seen->slot] == seen->said)
+            continue;
+        worker->pulse.told[seen->slot] = seen->said;
+        news[news_count++] = (struct msg_reported){
+            .incarnation = seen->incarnation,
+            .name = agent_text(agent, "%s", seen->report.name),
+            .bits = seen->report.bits,
+            .said = seen->said,
+            .round = seen->report.round,
+            .commit = seen->report.commit,
+            /* the worker writes this memory, so its time is not trusted */
+            .age_us = seen->report.said_us > 0 && age_us > 0 ? age_us : 0,
+        };
+    }
+    do {
+        struct msg *msg = agent_msg(agent, MSG_BEAT, 0);
+        size_t some = count - from < LIMIT_BEAT_PULSES ? count - from : LIMIT_BEAT_PULSES;
+        size_t some_news =
+            news_count - news_from < LIMIT_REPORTS ? news_count - news_from : LIMIT_REPORTS;
+
+        msg->u.beat = (struct msg_beat){
+            .sequence = ++agent->link.sequence,
+            .answers = agent->link.heard,
+            .pulses = {some ? pulses + from : NULL,          some     },
+            .reports = { some_news ? news + news_from : NULL, some_news},
+        };
+        agent_link_send(agent, msg);
+        from += some;
+        news_from += some_news;
+    } while (from < count || news_from < news_count);
+}
+
 /* Sends the heartbeat. Many workers take several. */
-void agent_pulse_beat(struct agent *agent)
+void agent_pulse_beat(struct agent *agent, const struct report_list *reports)
 {
     struct msg_pulse *pulses = NULL;
-    size_t count = 0, from = 0;
+    size_t count = 0;
     int64_t beat_us = agent->config.beat_us;
 
     agent->link.beat_by_us = time_add(time_add(agent->now_us, beat_us), beat_us);
@@ -44,16 +104,19 @@ void agent_pulse_beat(struct agent *agent)
                 .silent_us = agent->now_us - pulse->heard_us,
             };
     }
-    do {
-        struct msg *msg = agent_msg(agent, MSG_BEAT, 0);
-        size_t some = count - from < LIMIT_BEAT_PULSES ? count - from : LIMIT_BEAT_PULSES;
+    agent_pulse_send(agent, pulses, count, reports);
+}
 
-        msg->u.beat = (struct msg_beat){
-            .sequence = ++agent->link.sequence,
-            .answers = agent->link.heard,
-            .pulses = {some ? pulses + from : NULL, some},
-        };
-        agent_link_send(agent, msg);
-        from += some;
-    } while (from < count);
+void agent_pulse_report(struct agent *agent, const struct report_list *reports)
+{
+    bool told = true;
+
+    for (size_t i = 0; reports && i < reports->count; i++) {
+        const struct report_seen *seen = &reports->items[i];
+        const struct agent_worker *worker = agent_roster_find(agent, seen->incarnation);
+
+        told = told && (!worker || worker->pulse.told[seen->slot] == seen->said);
+    }
+    if (!told && agent_link_is_open(agent))
+        agent_pulse_send(agent, NULL, 0, reports);
 }

@@ -41,8 +41,7 @@ struct agent_ending {
 /* A worker's connection to this agent. */
 struct agent_contact {
     bool connected;
-    /* the worker has got DONE, or has sent LEFT or FINISHED: it has no lease any more */
-    bool dismissed;
+    bool dismissed; /* it has got DONE, or has sent LEFT or FINISHED: it has no lease any more */
     uint32_t number;
     /* the lease at the time of the worker's welcome, which set its heartbeat interval */
     int64_t lease_us;
@@ -54,6 +53,7 @@ struct agent_pulse {
     uint64_t commit;   /* the newest commit that was seen in the memory of the slot; 0: none */
     int64_t commit_us; /* when this commit was first seen */
     int64_t heard_us;  /* when the last message of the worker came */
+    uint64_t told[LIMIT_REPORTS]; /* `said` of each report that the driver has; 0: it has none */
 };
 
 /* The last messages of a worker, kept for a driver that comes back. A message of type 0 stands for

@@ -25,7 +25,8 @@
 #define TRACE_LINES 256
 /* how long the end of the agent waits for a write to a checkpoint */
 #define CHECKPOINT_STOP_US (2 * TIME_S)
-#define KEPT_BYTES         (64 * 1024) /* bytes; enough for a line for each slot */
+/* bytes; enough for a line for each slot, and for the reports of all its workers */
+#define KEPT_BYTES (64 * 1024 + LIMIT_SLOTS_PER_HOST * LIMIT_REPORTS * sizeof(struct report_seen))
 
 /* Stops reading the output of workers while the driver does not take output; the workers then
  * wait. Also called when the driver takes output again. */
@@ -82,17 +83,21 @@ static void loop_tell(struct agent_loop *loop, const struct agent_event *event)
         loop_give_up(loop, HVD_E_NOMEM, "a timer cannot be set");
 }
 
-/* Tells the core a kind of event with the commits that are kept on this host now. */
+/* Tells the core a kind of event with the commits that are kept on this host now, and with the
+ * values that its workers have reported. */
 static void loop_tell_kept(struct agent_loop *loop, enum agent_event_kind kind)
 {
+    struct report_list reports = { 0 };
     struct msg_kept_list kept;
     struct arena arena;
 
     arena_init(&arena, KEPT_BYTES);
     if (snapshots_kept(loop->snapshots, &arena, &kept))
         loop_give_up(loop, HVD_E_NOMEM, "the snapshots that are kept cannot be listed");
+    else if (kind == AGENT_TIMER && children_reports(loop->children, 0, &arena, &reports))
+        loop_give_up(loop, HVD_E_NOMEM, "the values that workers report cannot be listed");
     else
-        loop_tell(loop, &(struct agent_event){ .kind = kind, .kept = &kept });
+        loop_tell(loop, &(struct agent_event){ .kind = kind, .kept = &kept, .reports = &reports });
     arena_release(&arena);
 }
 
@@ -355,12 +360,22 @@ static void loop_on_output(void *arg, uint64_t incarnation, enum msg_stream stre
 }
 
 /* Reads the last messages of a worker before its end is handled: LEFT or FINISHED says that the
- * worker has ended in order. */
+ * worker has ended in order. The values that it has reported last are passed on, too. */
 static void loop_on_dying(void *arg, uint64_t incarnation)
 {
     struct agent_loop *loop = arg;
+    struct report_list reports;
+    struct arena arena;
 
     workers_link_read_now(loop->workers, incarnation);
+    if (loop->over)
+        return;
+    arena_init(&arena, KEPT_BYTES);
+    if (children_reports(loop->children, incarnation, &arena, &reports))
+        loop_give_up(loop, HVD_E_NOMEM, "the values that a worker has reported cannot be listed");
+    else if (reports.count)
+        loop_tell(loop, &(struct agent_event){ .kind = AGENT_REPORTS, .reports = &reports });
+    arena_release(&arena);
 }
 
 /* The worker's process has ended, with this exit code or signal (`value`). The driver is also told

@@ -41,7 +41,7 @@ void loop_put_off(struct agent_loop *loop, const struct agent_event *event)
     struct loop_queue *queue = &loop->queue;
     struct loop_queued queued = { .event = *event };
 
-    ASSERT(!event->msg && !event->data.at && !event->kept);
+    ASSERT(!event->msg && !event->data.at && !event->kept && !event->reports);
     if (event->text)
         queued.event.text = queued.text = mem_strdup(event->text);
     if ((event->text && !queued.text) || VEC_RESERVE(&queue->waiting, 1, UINT32_MAX)) {

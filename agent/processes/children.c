@@ -217,6 +217,39 @@ int children_page(const struct children *children, uint64_t incarnation)
     return child ? child->page_fd : -1;
 }
 
+/* Workers that are not of rank 0 have no values. So the pages are read twice: how many values there
+ * may be is counted first. A worker that is dying is in no list of child_find any more. */
+int children_reports(const struct children *children, uint64_t incarnation, struct arena *arena,
+                     struct report_list *ret_reports)
+{
+    struct report_seen *items = NULL;
+    struct report report;
+    size_t room = 0, count = 0;
+
+    for (int pass = 0; pass < 2; pass++) {
+        LIST_EACH (it, &children->all) {
+            const struct child *child = CONTAINER_OF(it, struct child, link);
+
+            if (incarnation ? child->incarnation != incarnation : child->state != CHILD_RUNS)
+                continue;
+            for (uint32_t i = 0; i < LIMIT_REPORTS; i++) {
+                uint64_t said = report_get(&child->page->reports[i], &report);
+
+                if (said && !items)
+                    room++;
+                else if (said && count < room)
+                    items[count++] = (struct report_seen){ child->incarnation, i, said, report };
+            }
+        }
+        if (!pass && room)
+            items = arena_alloc_array(arena, room, sizeof(*items));
+        if (room && !items)
+            return HVD_E_NOMEM;
+    }
+    *ret_reports = (struct report_list){ items, count };
+    return 0;
+}
+
 /* The process `pid` has said hello as this worker: from now on its end is watched by a pidfd, and
  * by the futex in the worker's page. */
 void children_joined(struct children *children, uint64_t incarnation, pid_t pid)

@@ -17,7 +17,9 @@
 #ifndef AGENT_PROCESSES_CHILDREN_H
 #define AGENT_PROCESSES_CHILDREN_H
 
+#include "base/arena.h"
 #include "proto/msg.h"
+#include "proto/report.h"
 
 #include <sys/types.h>
 
@@ -56,6 +58,11 @@ void children_kill(struct children *children, uint64_t incarnation);
 /* Returns the descriptor (borrowed) of the page of a worker that runs, to be passed to that worker;
  * -1: no such worker. */
 int children_page(const struct children *children, uint64_t incarnation);
+
+/* Lists, in the arena, the values that workers have reported in their pages: of this worker; 0: of
+ * all workers that run. HVD_E_NOMEM: memory is short, or the arena is full. */
+int children_reports(const struct children *children, uint64_t incarnation, struct arena *arena,
+                     struct report_list *ret_reports) MUST_CHECK;
 
 /* true: this process may speak for that worker, because it was started as that worker or is a
  * descendant. */

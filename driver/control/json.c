@@ -101,6 +101,12 @@ void json_bool(struct json *json, const char *name, bool value)
     json_put(json, value ? "true" : "false", value ? 4 : 5);
 }
 
+void json_raw(struct json *json, const char *name, const char *text)
+{
+    json_put_name(json, name);
+    json_put(json, text, strlen(text));
+}
+
 void json_null(struct json *json, const char *name)
 {
     json_put_name(json, name);

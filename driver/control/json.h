@@ -27,6 +27,8 @@ void json_close(struct json *json, char bracket);
 void json_text(struct json *json, const char *name, const char *text);
 void json_number(struct json *json, const char *name, uint64_t number);
 void json_bool(struct json *json, const char *name, bool value);
+/* Writes a text that is a value of JSON already. */
+void json_raw(struct json *json, const char *name, const char *text);
 void json_null(struct json *json, const char *name);
 /* Closes the outermost bracket and ends the line. Returns json->rc. */
 int json_end(struct json *json) MUST_CHECK;

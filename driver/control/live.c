@@ -10,6 +10,7 @@
 #include "driver/control/commits.h"
 #include "driver/control/event_facts.h"
 #include "driver/control/json.h"
+#include "driver/control/reports.h"
 #include "os/clock.h"
 
 #include <inttypes.h>
@@ -114,6 +115,7 @@ int live_write(struct core_view *view, const struct table_facts *facts, const st
         else
             json_null(&json, "where");
         json_close(&json, '}');
+        reports_series_json(view, facts, &json);
         json_open(&json, "events", '[');
         if (events)
             events_each(events, most, live_on_event, &json);

@@ -8,9 +8,11 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "driver/control/commits.h"
+#include "driver/control/reports.h"
 #include "driver/control/summary.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -191,13 +193,14 @@ static void metrics_job(struct metrics *own, const struct core_view *view,
         put_seconds(own, none, facts->now_us - checkpoint->made_us);
 }
 
-/* The progress of the members, by their heartbeats. An age and a rate that are not known are left
- * out. */
+/* The progress of the members, by their heartbeats, and what the program has reported. Numbers that
+ * are not known are left out. */
 static void metrics_commits(struct metrics *own, const struct core_view *view,
                             const struct table_facts *facts)
 {
     int64_t rate = commits_rate(view);
     uint64_t silent = 0, behind = 0;
+    char number[REPORTS_NUMBER_MAX];
 
     for (size_t i = 0; i < view->host_count; i++)
         for (size_t k = 0; k < view->hosts[i].worker_count; k++) {
@@ -218,6 +221,22 @@ static void metrics_commits(struct metrics *own, const struct core_view *view,
                "Workers that are not heard, and workers that lack commits of the others.");
     put_count(own, (struct label){ "how", "silent" }, silent);
     put_count(own, (struct label){ "how", "behind" }, behind);
+
+    put_family(own, GAUGE, "reported", "", "The newest values that the program has reported.");
+    for (size_t i = 0; i < view->reports.count; i++) {
+        const struct view_report *report = &view->reports.items[i];
+
+        put_name(own, "", (struct label){ "name", report->name }, none, none);
+        if (!own->rc)
+            own->rc = buf_printf(own->out, " %s\n",
+                                 isinf(report->value) ? report->value < 0 ? "-Inf" : "+Inf"
+                                                      : reports_number(report->value, number));
+    }
+    put_family(own, GAUGE, "reported_age_seconds", "seconds",
+               "The time since these values were reported.");
+    for (size_t i = 0; i < view->reports.count; i++)
+        put_seconds(own, (struct label){ "name", view->reports.items[i].name },
+                    facts->now_us - view->reports.items[i].at_us);
 }
 
 static void metrics_hosts(struct metrics *own, const struct core_view *view)

@@ -14,6 +14,7 @@
 #include "driver/control/event_facts.h"
 #include "driver/control/events.h"
 #include "driver/control/json.h"
+#include "driver/control/reports.h"
 #include "driver/control/summary.h"
 #include "proto/commit.h"
 
@@ -245,8 +246,8 @@ static int status_text(const struct core_view *view, const struct table_facts *f
                         view->resets);
     if (!rc && view->next)
         rc = buf_printf(out, "next       round %" PRIu64 "\n", view->next);
-    if (!rc)
-        rc = commits_lines(view, facts, out);
+    rc = rc ? rc : commits_lines(view, facts, out);
+    rc = rc ? rc : reports_lines(view, facts, out);
     if (!rc)
         rc = buf_printf(out,
                         "size       begins with %u workers, needs at least %u, uses at most %u\n"
@@ -315,6 +316,7 @@ static int status_json(const struct core_view *view, const struct table_facts *f
     json_text(&json, "commit", commits_number(view->commit, text));
     json_text(&json, "floor", commits_number(view->resume_min_commit, text));
     commits_json(view, facts, &json);
+    reports_json(view, facts, &json);
     json_number(&json, "resets", view->resets);
     json_bool(&json, "enough", view->enough);
     json_seconds(&json, "short_for_s", table_since(facts, view->short_since_us));
@@ -580,14 +582,14 @@ int table_tokens(const struct core_view *view, const struct table_facts *facts, 
     struct grid grid;
     size_t before = out->length;
 
-    if (!json && !view->token_count)
+    if (!json && !view->tokens.count)
         return buf_append_text(out, "the job has no tokens\n");
     if (json)
         table_json_begin(&rows, facts, "tokens");
     else
         grid_init(&grid, heads, ARRAY_SIZE(heads));
-    for (size_t i = 0; i < view->token_count; i++) {
-        const struct view_token *token = &view->tokens[i];
+    for (size_t i = 0; i < view->tokens.count; i++) {
+        const struct view_token *token = &view->tokens.items[i];
         char uses[TABLE_NUMBER_MAX], used[TABLE_NUMBER_MAX], time[TIME_TEXT_MAX];
         const char *state = token->revoked                              ? "revoked"
                             : !token->left_us                           ? "expired"

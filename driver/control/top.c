@@ -14,10 +14,12 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "driver/control/commits.h"
+#include "driver/control/reports.h"
 #include "os/log_time.h"
 #include "proto/commit.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +27,7 @@
 #define TOP_LEVELS 8
 #define TOP_LABEL  9  /* columns before a row of bars */
 #define TOP_LEGEND 24 /* columns after it */
+#define TOP_SHARE  4  /* the values that the program reports have at most a line in so many */
 /* a character takes at most three bytes */
 #define TOP_LINE_BYTES (3 * TOP_COLUMNS_MAX + 1)
 
@@ -263,6 +266,55 @@ static void top_history(struct top *top)
     top_bars(top, "pauses", pauses, count, longest_us ? legend : "none");
 }
 
+/* Draws the values that the program reports over time: a column is an equal part of the time since
+ * the first point, with the newest value at its end, between the least and the largest one. A value
+ * that is no number leaves its column empty. */
+static void top_reports(struct top *top)
+{
+    const struct view_reports *reports = &top->view->reports;
+    uint32_t most = top->screen->lines / TOP_SHARE;
+    uint32_t count = top->screen->columns - TOP_LABEL - TOP_LEGEND;
+    char legend[REPORTS_NUMBER_MAX + TIME_TEXT_MAX + 8], number[REPORTS_NUMBER_MAX];
+    char ago[TIME_TEXT_MAX];
+
+    if (top->screen->columns <= TOP_LABEL + TOP_LEGEND || top->facts->orphan)
+        return;
+    for (size_t k = 0; k < reports->count && k < most; k++) {
+        const struct view_report *report = &reports->items[k];
+        const struct view_point *points = report->points;
+        int64_t begin_us = points[0].at_us, span_us = top->facts->now_us - begin_us;
+        double least = INFINITY, largest = -INFINITY;
+        uint8_t levels[TOP_COLUMNS_MAX] = { 0 };
+        size_t at = 0;
+
+        for (size_t i = 0; i < report->point_count; i++)
+            if (isfinite(points[i].value)) {
+                least = points[i].value < least ? points[i].value : least;
+                largest = points[i].value > largest ? points[i].value : largest;
+            }
+        if (span_us < TIME_S)
+            span_us = TIME_S;
+        for (uint32_t i = 0; i < count; i++) {
+            int64_t end_us = begin_us + span_us / count * (i + 1);
+            double part = 0;
+
+            while (at + 1 < report->point_count &&
+                   (points[at + 1].at_us <= end_us || i + 1 == count))
+                at++;
+            if (!isfinite(points[at].value))
+                continue;
+            if (largest > least) /* halves: the difference of two doubles may be no double */
+                part = (points[at].value / 2 - least / 2) / (largest / 2 - least / 2);
+            levels[i] = (uint8_t)(1 + part * (TOP_LEVELS - 1));
+        }
+        snprintf(legend, sizeof(legend), "%s, %s ago", reports_brief(report->value, number),
+                 top_since(top, report->at_us, ago));
+        top_bars(top, report->name, levels, count, legend);
+    }
+    if (reports->count > most)
+        top_line(top, "... and %zu more values: hvd-elastic status has all", reports->count - most);
+}
+
 /* ---- the lists ------------------------------------------------------------------------------- */
 
 /* Draws the hosts, each with its workers by state. Those that need a look come first: the driver
@@ -382,6 +434,7 @@ int top_draw(const struct core_view *view, const struct table_facts *facts,
     ASSERT(screen->columns <= TOP_COLUMNS_MAX);
     top_head(&top);
     top_history(&top);
+    top_reports(&top);
     top_put(&top, "");
     switch (screen->pane) {
     case TOP_ALL:

@@ -22,6 +22,7 @@
 #include "driver/core/over.h"
 #include "driver/core/pace.h"
 #include "driver/core/recovery.h"
+#include "driver/core/reported.h"
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
 #include "driver/core/stall.h"
@@ -193,6 +194,7 @@ void agents_on_msg(struct core *core, const struct event *event)
         if (host->sequence_heard < msg->u.beat.sequence)
             host->sequence_heard = msg->u.beat.sequence;
         pace_on_beat(core, host, &msg->u.beat);
+        reported_on_beat(core, host, &msg->u.beat);
         return;
     case MSG_EXITED:
         /* An agent repeats EXITED until it gets FORGET, so the worker may already be removed from

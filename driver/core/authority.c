@@ -217,17 +217,16 @@ bool authority_believes(struct core *core, struct core_host *host, const struct 
     return true;
 }
 
-bool authority_believes_pulse(struct core *core, struct core_host *host,
-                              const struct msg_pulse *pulse)
+bool authority_believes_beat(struct core *core, struct core_host *host, uint64_t incarnation)
 {
-    const struct worker *worker = roster_worker(core, pulse->incarnation);
+    const struct worker *worker = roster_worker(core, incarnation);
 
     if (worker && worker->host == host)
         return true;
-    if (worker || pulse->incarnation > core->roster.incarnations)
+    if (worker || incarnation > core->roster.incarnations)
         authority_refuse(core, host,
                          tell_text(core, "the agent's BEAT names worker #%" PRIu64 ", which %s %s",
-                                   pulse->incarnation, worker ? "runs on" : "was never",
+                                   incarnation, worker ? "runs on" : "was never",
                                    worker ? worker->host->name : "launched"));
     return false;
 }

@@ -25,10 +25,10 @@ void authority_note_late(struct core *core, struct core_host *host, uint64_t inc
 bool authority_believes(struct core *core, struct core_host *host, const struct msg *msg,
                         const char **ret_absurd) MUST_CHECK;
 
-/* The same for a pulse of a BEAT. False: the pulse is left out; a worker that has ended is no lie,
- * as its agent may not know yet. */
-bool authority_believes_pulse(struct core *core, struct core_host *host,
-                              const struct msg_pulse *pulse) MUST_CHECK;
+/* The same for a pulse or a report of a BEAT about a worker. False: it is left out; a worker that
+ * has ended is no lie, as its agent may not know yet. */
+bool authority_believes_beat(struct core *core, struct core_host *host,
+                             uint64_t incarnation) MUST_CHECK;
 
 /* Returns why a HELLO_AGENT is refused; NULL: it is accepted. The key of the connection has proved
  * that the agent is the agent of event->host. */

@@ -26,6 +26,7 @@
 #include "driver/core/progress.h"
 #include "driver/core/recovery.h"
 #include "driver/core/replay.h"
+#include "driver/core/reported.h"
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
 #include "driver/core/slots.h"
@@ -84,6 +85,7 @@ void core_free(struct core *core)
     places_release(core);
     values_release(core);
     tokens_release(core);
+    reported_release(core);
     hosts_release(&core->listing.joins.found);
     blacklist_release(&core->blacklist);
     mem_free(core);

@@ -26,6 +26,7 @@
 #include "driver/core/host_internal.h"
 #include "driver/core/joins_internal.h"
 #include "driver/core/pace_internal.h"
+#include "driver/core/reported_internal.h"
 #include "driver/core/say.h"
 #include "driver/core/values_internal.h"
 #include "proto/commit.h"
@@ -215,7 +216,8 @@ struct core_launch {
     struct VEC(uint64_t) told;
 };
 
-/* Facts that outlive a single round. Owner: round.c; of `pace` pace.c. */
+/* Facts that outlive a single round. Owner: round.c; of `pace` pace.c, of
+ * `reported` reported.c. */
 struct core_rounds {
     uint64_t told; /* the highest round number that any agent may have been told */
     /* A round has trained from this commit: no later round may resume from an older commit. */
@@ -225,6 +227,7 @@ struct core_rounds {
     int64_t ready_since_us;
     int64_t enter_deadline_us; /* when all members of the round have to train at the latest */
     struct core_pace pace;
+    struct core_reported reported;
     /* The first failure since the current round began. */
     char first_failure[LIMIT_REASON_BYTES + 1];
 };

@@ -64,7 +64,7 @@ void pace_on_beat(struct core *core, struct core_host *host, const struct msg_be
     for (size_t i = 0; i < beat->pulses.count; i++) {
         const struct msg_pulse *pulse = &beat->pulses.items[i];
 
-        if (authority_believes_pulse(core, host, pulse))
+        if (authority_believes_beat(core, host, pulse->incarnation))
             pace_on_pulse(core, roster_worker(core, pulse->incarnation), pulse);
     }
     /* The older mark is 10 to 20 s old, or as old as the round. */

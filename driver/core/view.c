@@ -5,6 +5,7 @@
 #include "driver/core/view.h"
 
 #include "driver/core/pace.h"
+#include "driver/core/reported.h"
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
 #include "driver/core/step.h"
@@ -174,8 +175,8 @@ static void view_tokens(const struct core *core, struct core_view *view)
             .revoked = token->revoked,
         };
     }
-    view->tokens = tokens;
-    view->token_count = tokens ? count : 0;
+    view->tokens.items = tokens;
+    view->tokens.count = tokens ? count : 0;
 }
 
 /* Returns what the driver waits for, in one sentence; "": for nothing. */
@@ -286,6 +287,7 @@ int core_view(const struct core *core, struct core_view *ret_view)
     view.newest = core->rounds.pace.newest;
     view.newest_us = view.newest ? core->rounds.pace.newest_us : TIME_NEVER;
     view.commits = pace_commits(core, &view.commits_us);
+    reported_view(core, &view);
     view.members = members;
     view.member_count = core->current.members.count;
     view.resets = core->rounds.resets;

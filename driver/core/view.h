@@ -95,6 +95,11 @@ struct view_change {
     int64_t first_step_us;
 };
 
+struct view_tokens {
+    const struct view_token *items;
+    size_t count;
+};
+
 const char *change_cause_name(enum msg_cause cause);
 
 struct core_view {
@@ -116,10 +121,10 @@ struct core_view {
     size_t host_count;
     const struct view_held *held;
     size_t held_count;
-    const struct view_token *tokens;
-    size_t token_count;
+    struct view_tokens tokens;
     const struct view_change *changes; /* the newest changes; the newest of all is the last one */
     size_t change_count;
+    struct view_reports reports; /* what the program has reported */
     struct view_notices notices;
     struct view_discovery discovery;
     struct view_goodput goodput;

@@ -93,4 +93,23 @@ struct view_goodput {
     size_t failure_count;
 };
 
+/* A name whose values the program reports (hvd_report). */
+struct view_point {
+    int64_t at_us;
+    double value;
+};
+struct view_report {
+    const char *name;
+    double value;           /* the newest one */
+    uint64_t round, commit; /* the running round, and the newest commit, of its worker; 0: none */
+    int64_t at_us;          /* when it was reported */
+    const struct view_point *points; /* values over time, at least one; the last is the newest */
+    size_t point_count;
+};
+
+struct view_reports {
+    const struct view_report *items;
+    size_t count;
+};
+
 #endif

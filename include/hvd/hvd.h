@@ -758,6 +758,22 @@ HVD_API int hvd_news_fd(void);
 HVD_API int hvd_revoke(const char *why);
 HVD_API int hvd_fail(const char *text);
 
+/* Shows a value of the training to operators: its loss, accuracy, learning rate. status, top, the
+ * metrics and the page have the newest value of each name with its age and the newest commit at the
+ * call. Only the values of rank 0 are shown: a call on another rank does nothing and returns 0, so
+ * all ranks may make it, and it is the program that averages what is to be averaged. NaN and
+ * infinities are values, too.
+ *
+ * The call copies a few bytes to memory that the agent reads with its heartbeats (--beat, 1 s): it
+ * sends nothing and waits for no process, so report in each step. Of the values of one heartbeat
+ * only the newest one of each name is seen. The values are to be seen: they do not survive a lost
+ * host, and no value is told while there is no driver. A program may ignore the code: no failure of
+ * the call ends a round, and the driver's log has the first one of a worker.
+ *     HVD_E_INVAL   the name is not 1 to 63 letters, digits and characters of _-./:@%+
+ *     HVD_E_LIMIT   it is the 33rd name of this worker (LIMIT_REPORTS)
+ *     HVD_E_STATE   there has been no round yet */
+HVD_API int hvd_report(const char *name, double value);
+
 /* ---- samples ----------------------------------------------------------------------------------
  *
  * A sampler distributes the numbers 0 to samples - 1 over the ranks, newly shuffled in each epoch.

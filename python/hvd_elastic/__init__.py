@@ -19,7 +19,7 @@ docs/python.md tells what happens when workers die and hosts come and go.
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Optional, SupportsFloat
 
 from . import _lib, _session
 from ._checkpoint import Checkpoint
@@ -146,6 +146,22 @@ def news() -> Optional[str]:
     return {_lib.E_REVOKED: "revoked", _lib.HOSTS_UPDATED: "hosts updated"}.get(code)
 
 
+def report(name: str, value: SupportsFloat) -> bool:
+    """Shows a value of the training to operators, as its loss: in status, top, the metrics and the page.
+
+    All ranks may call it, and only rank 0's values are shown: average before what is to be averaged. It sends nothing
+    and waits for no process. The value is anything that float() takes; on other ranks it is not even looked at. A name
+    has 1 to 63 letters, digits and characters of _-./:@%+, and a worker has at most 32 names. Returns False if it
+    is refused, for the reason that the driver's log has once; a training goes on without it.
+    """
+    session = _session.session()
+    if session.place("rank") != 0:
+        return True
+    if not _lib.has("hvd_report"):
+        return False
+    return not _lib.lib.hvd_report(name.replace("\0", "?").encode("utf-8", "replace"), float(value))
+
+
 def timeline_start(path: str) -> None:
     """Begins to write the times of this worker's activities to a file (docs/timeline.md)."""
     check(_lib.lib.hvd_timeline_start(path.encode()))
@@ -211,6 +227,7 @@ __all__ = [
     "news",
     "rank",
     "reducescatter",
+    "report",
     "round_number",
     "run",
     "shutdown",

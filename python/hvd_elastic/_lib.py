@@ -229,6 +229,7 @@ _LATER: dict[str, tuple[Any, ...]] = {
     "hvd_wait_for": (_int, _ptr, ctypes.c_int64),
     "hvd_revoke": (_int, _str),
     "hvd_fail": (_int, _str),
+    "hvd_report": (_int, _str, ctypes.c_double),
     "hvd_state_move": (_int, _ptr, _str, _ptr),
     "hvd_state_add_custom_per_rank": (_int, _ptr, _str, _size, SAVE_FN, LOAD_FN, _ptr),
     "hvd_sampler_at": (_int, _ptr, ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64), _size, ctypes.POINTER(Batch)),

@@ -178,12 +178,31 @@ static struct msg_held_list take_held(struct fuzz_input *in, struct msg_held hel
     return (struct msg_held_list){ held, count };
 }
 
+/* The report takes no byte of the input, so that old inputs keep their meaning. */
+static void fill_beat(struct fuzz_input *in, struct msg_beat *beat)
+{
+    static struct msg_pulse pulses[1];
+    static struct msg_reported reports[1];
+
+    beat->sequence = take_number(in, 7);
+    pulses[0] = (struct msg_pulse){ take_number(in, 3), take_number(in, view.commit), take_span(in),
+                                    take_span(in) };
+    beat->pulses = (struct msg_pulse_list){ pulses, 1 };
+    reports[0] = (struct msg_reported){ .incarnation = pulses[0].incarnation,
+                                        .name = pulses[0].commit % 2 ? "loss" : "acc",
+                                        .bits = pulses[0].commit,
+                                        .said = beat->sequence,
+                                        .round = pulses[0].incarnation,
+                                        .commit = pulses[0].commit,
+                                        .age_us = pulses[0].silent_us };
+    beat->reports = (struct msg_reported_list){ reports, 1 };
+}
+
 static void fill_body(struct fuzz_input *in, struct msg *msg)
 {
     static struct msg_held held[HELD_MAX];
     static uint64_t missing[1];
     static struct msg_kept kept[1];
-    static struct msg_pulse pulses[1];
 
     switch (msg->type) {
     case MSG_READY:
@@ -214,12 +233,7 @@ static void fill_body(struct fuzz_input *in, struct msg *msg)
         break;
     case MSG_NOTICE: msg->u.notice = (struct msg_notice){ take_span(in), "x" }; break;
     case MSG_REKEYED: msg->u.rekeyed.epoch = take_number(in, 3); break;
-    case MSG_BEAT:
-        msg->u.beat.sequence = take_number(in, 7);
-        pulses[0] = (struct msg_pulse){ take_number(in, 3), take_number(in, view.commit),
-                                        take_span(in), take_span(in) };
-        msg->u.beat.pulses = (struct msg_pulse_list){ pulses, 1 };
-        break;
+    case MSG_BEAT: fill_beat(in, &msg->u.beat); break;
     case MSG_STALLED:
         missing[0] = take_number(in, 1);
         msg->u.stalled = (struct msg_stalled){

@@ -123,7 +123,7 @@ grep '^data: ' live | sed '$d' | python3 -c '
 import json, sys
 for line in sys.stdin:
     message = json.loads(line[6:])
-    assert set(message) == {"status", "hosts", "changes", "blacklist", "checkpoint", "events", "now", "hosts_left_out", "blacklist_left_out"}, set(message)
+    assert set(message) == {"status", "hosts", "changes", "blacklist", "checkpoint", "events", "now", "hosts_left_out", "blacklist_left_out", "series"}, set(message)
 ' || die 'a message is no JSON'
 ! grep -vE '^(data: .*)?$' live >extra || die "more than messages: $(head -n 3 extra)"
 # the verb "page" has the change as the driver has measured it; the log, which the ended job has left, has it rounded

@@ -84,6 +84,10 @@ def message(text, hosts, workers, changes):
         "status": {
             "job": f"{text} 1", "state": "running", "waiting_for": f"{text} 2", "round": changes + 1, "next": 0,
             "size": workers, "commit": "3.1", "floor": "3.0", "newest": "3.9", "newest_age_s": 0.4,
+            "reported": [
+                {"name": f"{text} 11", "value": 0.0123456, "round": 3, "commit": "3.9", "age_s": 0.5},
+                {"name": "grad/norm", "value": "NaN", "round": 3, "commit": None, "age_s": 700.0},
+                {"name": "throughput", "value": 15234.5, "round": 3, "commit": "3.9", "age_s": 0.5}],
             "commits_per_s": 2.5, "lagging": [{"worker": f"{text} 9", "silent": True, "heard_s": 9.0}] * 5, "resets": changes, "enough": True, "short_for_s": None,
             "np": workers, "min_np": 2, "max_np": 4294967295, "workers": {}, "goodput": dict({use: part for use in uses}, part=0.91),
             "hosts": {"listed": hosts, "used": hosts, "draining": 0, "agents": hosts}, "failures": [{"host": f"{text} 3", "count": 7}],
@@ -99,6 +103,10 @@ def message(text, hosts, workers, changes):
             "agree_us": 3000, "rebuild_us": 10 ** (3 + i % 4), "state_us": 1000, "first_step_us": 500} for i in range(changes)]},
         "blacklist": {"job": "j", "blacklist": [{
             "host": f"{text} 6", "slot": None, "failures": 3, "usable": False, "left_s": None, "reason": f"{text} 7"}]},
+        "series": [
+            {"name": f"{text} 11", "points": [[3600 - 36 * i, 1 / (1 + i) + 0.02 * (i % 5)] for i in range(100)]},
+            {"name": "grad/norm", "points": [[3600, 2.0], [3000, 3.0], [1500, "Infinity"], [900, 1.0], [700, "NaN"]]},
+            {"name": "throughput", "points": [[3600 - 36 * i, 15000 + 400 * (i % 7)] for i in range(100)]}],
         "hosts_left_out": 5, "blacklist_left_out": 0, "now": stamp(now),
         "checkpoint": {"commit": "3.1", "age_s": 300.0, "where": f"{text} 10"},
         "events": [{"kind": "worker_failed", "round": changes - 1, "host": f"{text} 4 0", "slot": 1, "incarnation": i, "number": i, "time": stamp(now - 60 + i), "severity": ["error", "warning", "info", "debug"][i % 4],
@@ -126,13 +134,15 @@ def made(path, pictures=None):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         for world in worlds:
             page.open(f"http://127.0.0.1:{server.server_port}{world}/")
-            texts = [f"{HOSTILE if world == '/hostile' else 'node-of-the-cluster'} {i}" for i in (1, 2, 4, 5, 6, 7, 8, 9, 10)]
+            texts = [f"{HOSTILE if world == '/hostile' else 'node-of-the-cluster'} {i}" for i in (1, 2, 4, 5, 6, 7, 8, 9, 10, 11)]
             # characters without a picture are not in innerText
             page.await_text([text.replace("\x1b", "") for text in texts[:1]] if world != "/hostile" else ["live", "&amp; 1"])
             shown = page.value("document.body.textContent")
             missing = [text for text in texts if text not in shown]
             if missing:
                 browser.fail(f"{world}: the page lacks {missing}")
+            if page.value("document.querySelectorAll('#values svg path').length") != 3 or "NaN" not in shown:
+                browser.fail(f"{world}: the reported values are not drawn")
             if "10 events are not shown here" not in shown:
                 browser.fail(f"{world}: the page hides that events are missing")
             if page.value("window.pwned") or page.value("document.querySelectorAll('img, main script').length"):

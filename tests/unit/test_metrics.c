@@ -9,6 +9,7 @@
 #include "driver/control/metrics.h"
 #include "tests/lib/fixture.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,6 +48,15 @@ static const struct table_facts facts = {
     .now_us = 100 * TIME_S,
     .started_us = 500 * TIME_MS,
 };
+/* The core lets no such name as the last one in; the metrics do not rely on that. */
+static const struct view_report reports[] = {
+    {.name = "loss", .value = 0.1,      .at_us = 98 * TIME_S },
+    { .name = "nan",             .value = NAN                },
+    { .name = "inf",             .value = INFINITY },
+    { .name = "minus",             .value = -INFINITY              },
+    { .name = "tiny",             .value = 4.9406564584124654e-324  },
+    { .name = "a\"} 1\n\x1b[31m<b>",             .value = -3},
+};
 static struct buf out;
 
 static struct core_view a_view(void)
@@ -66,9 +76,10 @@ static struct core_view a_view(void)
         .host_count = ARRAY_SIZE(hosts),
         .held = held,
         .held_count = ARRAY_SIZE(held),
-        .notices = {.ended = 3,                             .honoured = 2, .under_way = 1},
-        .goodput = {                                             .failures = failures, .failure_count = ARRAY_SIZE(failures)            },
-        .checkpoint = { .commit = 1,                           .made_us = 90 * TIME_S,                                       .written = 4,     .failed = 1 },
+        .notices = {.ended = 3,    .honoured = 2, .under_way = 1 },
+        .goodput = { .failures = failures,            .failure_count = ARRAY_SIZE(failures)    },
+        .checkpoint = { .commit = 1,            .made_us = 90 * TIME_S,           .written = 4, .failed = 1 },
+        .reports = { reports, ARRAY_SIZE(reports)},
         .waiting_for = "",
     };
 
@@ -107,6 +118,14 @@ TEST(the_older_format)
     CHECK_HAS(t, buf_text(&out), "\nhvd_elastic_commits_per_second 2.500000\n");
     CHECK_HAS(t, buf_text(&out), "\nhvd_elastic_workers_lagging{how=\"silent\"} 1\n");
     CHECK_HAS(t, buf_text(&out), "\nhvd_elastic_workers_lagging{how=\"behind\"} 0\n");
+    CHECK_HAS(t, buf_text(&out),
+              "\nhvd_elastic_reported{name=\"loss\"} 0.1\n"
+              "hvd_elastic_reported{name=\"nan\"} NaN\n"
+              "hvd_elastic_reported{name=\"inf\"} +Inf\n"
+              "hvd_elastic_reported{name=\"minus\"} -Inf\n"
+              "hvd_elastic_reported{name=\"tiny\"} 4.94066e-324\n"
+              "hvd_elastic_reported{name=\"a\\\"} 1\xef\xbf\xbd\xef\xbf\xbd[31m<b>\"} -3\n");
+    CHECK_HAS(t, buf_text(&out), "\nhvd_elastic_reported_age_seconds{name=\"loss\"} 2.000000\n");
     CHECK_HAS(t, buf_text(&out), "\nhvd_elastic_job_state{state=\"running\"} 1\n");
     CHECK_HAS(t, buf_text(&out), "\nhvd_elastic_driver_up_seconds 99.500000\n");
     CHECK_HAS(t, buf_text(&out), "\nhvd_elastic_workers{state=\"booting\"} 1\n");

@@ -220,7 +220,8 @@ TEST_FLAGS(messages, TEST_NO_TORTURE)
     CHECK_HAS(t, data, "\"blacklist\":{\"job\":");
     CHECK_HAS(t, data, "\"severity\":\"warning\",\"text\":\"before </script>");
     CHECK_HAS(t, data,
-              "\"checkpoint\":{\"commit\":null,\"age_s\":null,\"where\":null},\"events\":[");
+              "\"checkpoint\":{\"commit\":null,\"age_s\":null,\"where\":null},\"series\":[],"
+              "\"events\":[");
     checkpoint_dir = HOSTILE;
     checkpoint = (struct view_checkpoint){ .commit = COMMIT_FIRST_OF(3), .made_us = TIME_NEVER };
     events_add(

@@ -10,6 +10,7 @@
 #include "driver/control/tables.h"
 #include "tests/lib/fixture.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -115,6 +116,17 @@ static const struct table_facts facts = {
     .started_us = 500 * TIME_MS,
 };
 
+static const struct view_point points[] = {
+    {40 * TIME_S,  2  },
+    { 97 * TIME_S, 0.1}
+};
+/* The core lets no such name as the second one in; the tables do not rely on that. */
+static const struct view_report reports[] = {
+    {"loss",            0.1,       3, UINT64_C(3) << 32 | 8, 97 * TIME_S,  points, ARRAY_SIZE(points)},
+    { "a\"<b>\x1b[31m", NAN,       3, 0,                     200 * TIME_S, points, 1                 },
+    { "inf",            -INFINITY, 3, 0,                     99 * TIME_S,  points, 1                 },
+};
+
 static struct core_view a_view(void)
 {
     return (struct core_view){
@@ -128,6 +140,7 @@ static struct core_view a_view(void)
         .newest_us = 99600 * TIME_MS,
         .commits = 25,
         .commits_us = 12 * TIME_S,
+        .reports = { reports, ARRAY_SIZE(reports) },
         .members = members,
         .member_count = 2,
         .resets = 2,
@@ -206,7 +219,8 @@ TEST(workers_that_lag_are_named)
     buf_clear(&out);
     CHECK_OK(t, table_status(&view, &orphan, true, &out));
     CHECK_HAS(t, buf_text(&out),
-              "\"newest\":null,\"newest_age_s\":null,\"commits_per_s\":null,\"lagging\":[],");
+              "\"newest\":null,\"newest_age_s\":null,\"commits_per_s\":null,\"lagging\":[],"
+              "\"reported\":[],");
 }
 
 /* No driver lives: what the job does now is not known, and the table says how to go on. */
@@ -259,23 +273,27 @@ TEST(status_as_a_table)
     struct core_view view = a_view();
 
     CHECK_OK(t, table_status(&view, &facts, false, &out));
-    CHECK_TEXT(t, buf_text(&out),
-               "job        j1: preparing\n"
-               "waits for  connections of round 4\n"
-               "round      3, size 2, from commit 2.7; 2 resets\n"
-               "next       round 4\n"
-               "commits    newest 3.9, 400ms ago; 2.08 a second\n"
-               "silent     node-a:1 (rank 1) for 8s at commit 3.8\n"
-               "size       begins with 2 workers, needs at least 1, uses at most 8\n"
-               "workers    1 booting, 2 member\n"
-               "hosts      3 listed, 2 used, 1 drained, 2 agents\n"
-               "discovery  last answer 3s ago; asked for 1s; failed 2 times in a row, last 1s ago: "
-               "exit code 3\n"
-               "notices    2 of 3 honoured, 1 under way; least lead 30s, least margin never\n"
-               "goodput    90.0% of 3m20s of workers' time; not training: recovery 3s, without a "
-               "driver 17s\n"
-               "driver     pid 77, term 2, running for 1m39s\n"
-               "state      /s/j1\n");
+    CHECK_TEXT(
+        t, buf_text(&out),
+        "job        j1: preparing\n"
+        "waits for  connections of round 4\n"
+        "round      3, size 2, from commit 2.7; 2 resets\n"
+        "next       round 4\n"
+        "commits    newest 3.9, 400ms ago; 2.08 a second\n"
+        "silent     node-a:1 (rank 1) for 8s at commit 3.8\n"
+        "reported   loss 0.1, 3s ago at commit 3.8\n"
+        "           a\"<b>\x1b[31m NaN, 0s ago at commit none\n" /* client.c shows it cleanly */
+        "           inf -Infinity, 1s ago at commit none\n"
+        "size       begins with 2 workers, needs at least 1, uses at most 8\n"
+        "workers    1 booting, 2 member\n"
+        "hosts      3 listed, 2 used, 1 drained, 2 agents\n"
+        "discovery  last answer 3s ago; asked for 1s; failed 2 times in a row, last 1s ago: "
+        "exit code 3\n"
+        "notices    2 of 3 honoured, 1 under way; least lead 30s, least margin never\n"
+        "goodput    90.0% of 3m20s of workers' time; not training: recovery 3s, without a "
+        "driver 17s\n"
+        "driver     pid 77, term 2, running for 1m39s\n"
+        "state      /s/j1\n");
     buf_clear(&out);
     view = (struct core_view){
         .waiting_for = "",
@@ -301,6 +319,12 @@ TEST(status_as_json)
         "\"newest\":\"3.9\",\"newest_age_s\":0.400,\"commits_per_s\":2.083,\"lagging\":["
         "{\"worker\":\"node-a:1\",\"incarnation\":2,\"rank\":1,\"heard_s\":8.000,"
         "\"commit\":\"3.8\",\"commit_age_s\":10.000,\"silent\":true,\"behind\":true}],"
+        "\"reported\":["
+        "{\"name\":\"loss\",\"value\":0.1,\"round\":3,\"commit\":\"3.8\",\"age_s\":3.000},"
+        "{\"name\":\"a\\\"<b>\\u001b[31m\",\"value\":\"NaN\",\"round\":3,\"commit\":null,"
+        "\"age_s\":0.000},"
+        "{\"name\":\"inf\",\"value\":\"-Infinity\",\"round\":3,\"commit\":null,"
+        "\"age_s\":1.000}],"
         "\"resets\":2,"
         "\"enough\":true,\"short_for_s\":null,\"np\":2,\"min_np\":1,\"max_np\":8,"
         "\"workers\":{\"launching\":0,\"booting\":1,\"ready\":0,\"member\":2,\"revoked\":0,"

@@ -8,6 +8,7 @@
 #include "os/log_time.h"
 #include "tests/lib/fixture.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -139,6 +140,38 @@ TEST(a_picture_of_all)
                "                                                              \n");
 }
 
+static const struct view_point falling[] = {
+    {0,            8  },
+    { 25 * TIME_S, 4  },
+    { 50 * TIME_S, NAN},
+    { 75 * TIME_S, 1  },
+    { 99 * TIME_S, 1  },
+};
+static const struct view_point extreme[] = {
+    {0,            -1.7e308},
+    { 50 * TIME_S, 1.7e308 }
+};
+/* The core lets no such name as the second one in; the picture does not rely on that. */
+static const struct view_report values[] = {
+    {"train/loss",  1,       2, 0, 99 * TIME_S, falling,     ARRAY_SIZE(falling)},
+    { "\x1b[31m\n", NAN,     2, 0, 50 * TIME_S, falling,     3                  },
+    { "wide",       1.7e308, 2, 0, 50 * TIME_S, extreme,     2                  },
+    { "same",       0.25,    2, 0, 40 * TIME_S, falling + 1, 1                  },
+};
+
+TEST(values_of_the_program_are_drawn_over_time)
+{
+    view.reports.items = values;
+    view.reports.count = ARRAY_SIZE(values);
+    CHECK_HAS(t, picture(t, 62, 14, TOP_ALL, 0),
+              "pauses                 =                longest 20ms          \n"
+              "train/los@@@@@@@=======       ........  1, 1s ago             \n"
+              "?[31m?   @@@@@@@.......                 NaN, 50s ago          \n"
+              "wide     ..............@@@@@@@@@@@@@@@  1.7e+308, 50s ago     \n"
+              "... and 1 more values: hvd-elastic status has all             \n");
+    CHECK(t, !strstr(picture(t, 32, 14, TOP_ALL, 0), "wide"));
+}
+
 TEST(a_screen_of_any_size_is_filled_and_never_exceeded)
 {
     struct view_host many[60];
@@ -146,6 +179,8 @@ TEST(a_screen_of_any_size_is_filled_and_never_exceeded)
     for (size_t i = 0; i < ARRAY_SIZE(many); i++)
         many[i] = hosts[i % 2];
     add_events(t, 500);
+    view.reports.items = values;
+    view.reports.count = ARRAY_SIZE(values);
     view.waiting_for = "a very long sentence of more characters than a narrow terminal can show";
     view.hosts = many;
     view.host_count = ARRAY_SIZE(many);

@@ -132,10 +132,8 @@ int greeting_exchange(struct agent_link *link, uint64_t incarnation, struct msg 
     return 0;
 }
 
-void greeting_undo(struct page *page)
+void greeting_unmap(struct page *page)
 {
-    if (!page)
-        return;
-    life_release(page);
-    munmap(page, PAGE_BYTES);
+    if (page)
+        munmap(page, PAGE_BYTES);
 }

@@ -19,8 +19,7 @@ void greeting_wait(const struct agent_link *link, int wake_fd, int64_t deadline_
 int greeting_exchange(struct agent_link *link, uint64_t incarnation, struct msg *ret_welcome,
                       struct page **ret_page, struct hvd_err *err) MUST_CHECK;
 
-/* Releases and unmaps the page. The thread that holds the page makes this call when it ends. NULL
- * is allowed. */
-void greeting_undo(struct page *page);
+/* Unmaps the page, when the thread that held it has released it (life_release). NULL is allowed. */
+void greeting_unmap(struct page *page);
 
 #endif

@@ -13,6 +13,7 @@
 #include "os/clock.h"
 #include "os/thread.h"
 #include "worker/io/greeting.h"
+#include "worker/io/life.h"
 #include "worker/io/mailbox.h"
 
 #include <errno.h>
@@ -315,7 +316,8 @@ static void *run_session(void *arg)
         atomic_store(&self->watched, true);
     }
     agent_link_close(link);
-    greeting_undo(self->page);
+    if (self->page)
+        life_release(self->page);
     return NULL;
 }
 
@@ -365,6 +367,12 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
     return 0;
 }
 
+/* The page stays mapped until session_thread_free, also when the agent is gone. */
+struct page *session_thread_page(const struct session_thread *self)
+{
+    return self->page;
+}
+
 /* Lets the thread run on this core only. HVD_E_INVAL: the process may not use that core. */
 int session_thread_pin(struct session_thread *self, unsigned core, struct hvd_err *err)
 {
@@ -396,6 +404,7 @@ void session_thread_free(struct session_thread *self)
 {
     if (!self)
         return;
+    greeting_unmap(self->page);
     session_free(self->session);
     session_action_list_release(&self->list);
     mailbox_release(&self->mailbox);

@@ -13,6 +13,7 @@
 #ifndef WORKER_IO_SESSION_THREAD_H
 #define WORKER_IO_SESSION_THREAD_H
 
+#include "proto/page.h"
 #include "worker/core/session.h"
 
 struct session_thread;
@@ -46,6 +47,9 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
 
 /* Lets the thread run on this core only. HVD_E_INVAL: the process may not use that core. */
 int session_thread_pin(struct session_thread *self, unsigned core, struct hvd_err *err) MUST_CHECK;
+
+/* Returns the page that this worker shares with its agent; borrowed until session_thread_free. */
+struct page *session_thread_page(const struct session_thread *self);
 
 /* Ends the thread. Before it ends, the thread tries for at most 5 s to send its unsent messages.
  * Events that come later are dropped. NULL is allowed. */

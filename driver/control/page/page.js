@@ -251,6 +251,36 @@ function detail(change) {
   return box;
 }
 
+/* A value in few digits. One that is no number comes as a text. */
+const digits = value => typeof value === 'number' ? String(+value.toPrecision(5)) : value;
+
+/* A line through the points, [age, value], up to now. A value that is no number is a gap. */
+function spark(points) {
+  const numbers = points.map(point => point[1]).filter(value => typeof value === 'number');
+  const low = Math.min(...numbers), high = Math.max(...numbers), oldest = Math.max(points[0][0], 1);
+  const x = age => (200 - 200 * age / oldest).toFixed(1), y = value => high > low ? (38 - 36 * (value / 2 - low / 2) / (high / 2 - low / 2)).toFixed(1) : 20;
+  const svg = draw('svg', { viewBox: '0 0 200 40', preserveAspectRatio: 'none', role: 'img', 'aria-label': numbers.length ? `from ${digits(low)} to ${digits(high)}` : 'no numbers' });
+  let path = '', gap = true;
+  for (const [age, value] of points) {
+    if (typeof value === 'number') path += `${gap ? 'M' : 'L'}${x(age)} ${y(value)}`;
+    gap = typeof value !== 'number';
+  }
+  svg.append(draw('path', { class: 'size', d: gap ? path : `${path}H200` }));
+  if (numbers.length) svg.append(draw('title', {}, `from ${digits(low)} to ${digits(high)} in ${span(points[0][0])}`));
+  return svg;
+}
+
+/* The newest value of each name that the program has reported, and its values over time. */
+function showValues(message) {
+  const series = new Map(message.series.map(one => [one.name, one.points]));
+  const tiles = message.status.reported.map(({ name, value, commit, age_s: age }) => [name, digits(value),
+    [commit && `at ${commitName(commit)}`, age < 10 ? '' : ago(age)].filter(Boolean).join(', '), series.get(name) || []]);
+  at('of-values').hidden = !tiles.length;
+  fill('values', tiles.map(([name, value, rest, points]) => [name, value, rest, points.length, points.map(point => point[1])]), () =>
+    tiles.map(([name, value, rest, points]) => make('div', 'value', make('div', 'faint', name),
+      make('b', '', value), make('small', 'faint', rest), points.length > 1 ? spark(points) : '')));
+}
+
 function showChanges() {
   const list = changes().reverse(), open = opened(), newest = job.events.length;
   const key = [list.map(change => [change.round, when(change.end)]), open,
@@ -376,6 +406,7 @@ function show() {
   if (!job.last) return;
   showHead(job.last);
   showChart(job.last.status);
+  showValues(job.last);
   showChanges();
   showGoodput(job.last.status.goodput);
   showHosts(job.last);

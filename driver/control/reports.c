@@ -1,0 +1,121 @@
+/*
+ * reports.c: shows what the program has reported. Called by tables.c, metrics.c, top.c and live.c
+ * with a view. Invariant: of a job without a driver nothing is shown, because its values are in no
+ * journal; and a name has no character that needs quoting (proto/report.h).
+ */
+#include "driver/control/reports.h"
+
+#include "driver/control/commits.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define DIGITS_LEAST 6  /* tried first */
+#define DIGITS_MOST  17 /* read back as each double */
+
+static size_t reports_count(const struct core_view *view, const struct table_facts *facts)
+{
+    return facts->orphan ? 0 : view->reports.count;
+}
+
+static int64_t reports_age(const struct table_facts *facts, int64_t at_us)
+{
+    return facts->now_us > at_us ? facts->now_us - at_us : 0;
+}
+
+const char *reports_brief(double value, char text[REPORTS_NUMBER_MAX])
+{
+    if (!isfinite(value))
+        return reports_number(value, text);
+    snprintf(text, REPORTS_NUMBER_MAX, "%.*g", DIGITS_LEAST, value);
+    return text;
+}
+
+const char *reports_number(double value, char text[REPORTS_NUMBER_MAX])
+{
+    if (isnan(value))
+        snprintf(text, REPORTS_NUMBER_MAX, "NaN");
+    else if (isinf(value))
+        snprintf(text, REPORTS_NUMBER_MAX, value < 0 ? "-Infinity" : "Infinity");
+    else
+        for (int digits = DIGITS_LEAST; digits <= DIGITS_MOST; digits++) {
+            snprintf(text, REPORTS_NUMBER_MAX, "%.*g", digits, value);
+            if (strtod(text, NULL) == value)
+                break;
+        }
+    return text;
+}
+
+void reports_number_json(struct json *json, const char *name, double value)
+{
+    char text[REPORTS_NUMBER_MAX];
+
+    reports_number(value, text);
+    if (isfinite(value))
+        json_raw(json, name, text);
+    else
+        json_text(json, name, text);
+}
+
+int reports_lines(const struct core_view *view, const struct table_facts *facts, struct buf *out)
+{
+    const char *label = "reported";
+    int rc = 0;
+
+    for (size_t i = 0; i < reports_count(view, facts) && !rc; i++) {
+        const struct view_report *report = &view->reports.items[i];
+        char number[COMMITS_NUMBER_MAX], ago[TIME_TEXT_MAX], value[REPORTS_NUMBER_MAX];
+
+        rc = buf_printf(out, "%-10s %s %s, %s ago at commit %s\n", label, report->name,
+                        reports_brief(report->value, value),
+                        time_brief(reports_age(facts, report->at_us), ago),
+                        report->commit ? commits_number(report->commit, number) : "none");
+        label = "";
+    }
+    return rc;
+}
+
+void reports_json(const struct core_view *view, const struct table_facts *facts, struct json *json)
+{
+    char number[COMMITS_NUMBER_MAX];
+
+    json_open(json, "reported", '[');
+    for (size_t i = 0; i < reports_count(view, facts); i++) {
+        const struct view_report *report = &view->reports.items[i];
+
+        json_open(json, NULL, '{');
+        json_text(json, "name", report->name);
+        reports_number_json(json, "value", report->value);
+        json_number(json, "round", report->round);
+        if (report->commit)
+            json_text(json, "commit", commits_number(report->commit, number));
+        else
+            json_null(json, "commit");
+        json_seconds(json, "age_s", reports_age(facts, report->at_us));
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
+void reports_series_json(const struct core_view *view, const struct table_facts *facts,
+                         struct json *json)
+{
+    json_open(json, "series", '[');
+    for (size_t i = 0; i < reports_count(view, facts); i++) {
+        const struct view_report *report = &view->reports.items[i];
+
+        json_open(json, NULL, '{');
+        json_text(json, "name", report->name);
+        json_open(json, "points", '[');
+        for (size_t k = 0; k < report->point_count; k++) {
+            json_open(json, NULL, '[');
+            json_seconds(json, NULL, reports_age(facts, report->points[k].at_us));
+            reports_number_json(json, NULL, report->points[k].value);
+            json_close(json, ']');
+        }
+        json_close(json, ']');
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}

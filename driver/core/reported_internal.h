@@ -1,0 +1,27 @@
+/*
+ * reported_internal.h: what the core keeps of the values that a program reports. Owner: reported.c.
+ * Private to this folder.
+ */
+#ifndef DRIVER_CORE_REPORTED_INTERNAL_H
+#define DRIVER_CORE_REPORTED_INTERNAL_H
+
+#include "base/limits.h"
+#include "driver/core/view_parts.h"
+
+struct core_report {
+    char name[LIMIT_REPORT_NAME_BYTES + 1];
+    uint64_t incarnation, said; /* the worker of the newest value, and its number there */
+    uint64_t round, commit;
+    int64_t at_us;
+    int64_t gap_us; /* the least time between two points; 0: each value is a point */
+    size_t point_count;
+    struct view_point points[LIMIT_REPORT_POINTS];
+};
+
+/* The values that the program has reported under this driver. */
+struct core_reported {
+    struct core_report *items[LIMIT_REPORTS];
+    size_t count;
+};
+
+#endif

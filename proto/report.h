@@ -1,0 +1,58 @@
+/*
+ * report.h: the values that a program has reported (hvd_report), as its worker keeps them in the
+ * page that it shares with its agent (page.h). There is one slot for each name, with the newest
+ * value. The worker writes and never waits; the agent reads with each heartbeat.
+ *
+ * The agent may read while the worker writes, and the worker may die on any line: `turn` is odd as
+ * long as a slot is being written, so a half-written slot is seen, and is not read.
+ */
+#ifndef PROTO_REPORT_H
+#define PROTO_REPORT_H
+
+#include "base/base.h"
+#include "base/limits.h"
+
+struct report {
+    char name[LIMIT_REPORT_NAME_BYTES + 1]; /* the bytes behind the name are 0 */
+    uint64_t bits;                          /* the value: the bits of a double */
+    uint64_t round, commit; /* the running round, and the newest commit, when it was reported */
+    int64_t said_us;        /* the same moment, on the monotonic clock of the host */
+};
+
+#define REPORT_WORDS (sizeof(struct report) / sizeof(uint64_t))
+
+/* Zeroed memory is a slot without a value. */
+struct report_slot {
+    _Atomic uint64_t turn; /* two more for each value of this name; odd: a value is being written */
+    _Atomic uint64_t words[REPORT_WORDS];
+};
+
+/* A value that an agent has read. */
+struct report_seen {
+    uint64_t incarnation;
+    uint32_t slot;
+    uint64_t said; /* how often the worker has reported this name */
+    struct report report;
+};
+
+struct report_list {
+    const struct report_seen *items;
+    size_t count;
+};
+
+/* true: 1 to LIMIT_REPORT_NAME_BYTES letters, digits and characters of "_-./:@%+". So a name needs
+ * no quoting in a table, a page or a label of a metric. */
+bool report_name_is_good(const char *name);
+
+uint64_t report_bits_of(double value);
+double report_value_of(uint64_t bits);
+
+/* Writes a value to the slot of its name; one writer at a time. HVD_E_LIMIT: all slots have other
+ * names. */
+int report_put(struct report_slot slots[LIMIT_REPORTS], const struct report *report) MUST_CHECK;
+
+/* Reads the value of a slot, which another process may write, or fill with anything. Returns how
+ * often this name was reported; 0: there is no value, or it is being written, or it is none. */
+uint64_t report_get(const struct report_slot *slot, struct report *ret_report);
+
+#endif
