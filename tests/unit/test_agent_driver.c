@@ -3,12 +3,14 @@
  * a driver), refusals and successors. An agent serves the driver with the newest term, and outlives
  * each driver that it cannot believe.
  */
+#include "base/err.h"
 #include "base/limits.h"
 #include "proto/report.h"
 #include "tests/lib/agent_script.h"
 #include "tests/lib/fixture.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define S TIME_S
 
@@ -164,8 +166,8 @@ TEST(a_heartbeat_says_how_the_workers_are)
 
 /* Tells the agent of values that worker 7 has in its page, with a timer or as its last ones;
  * returns the reports of the heartbeat that follows as the first action. */
-static const struct msg_reported_list *reports_at(double seconds, enum agent_event_kind kind,
-                                                  uint64_t said)
+static const struct msg_reported_list *reports_at(struct test *t, double seconds,
+                                                  enum agent_event_kind kind, uint64_t said)
 {
     static const struct msg_reported_list none;
     const struct report_seen items[] = {
@@ -176,7 +178,8 @@ static const struct msg_reported_list *reports_at(double seconds, enum agent_eve
     const struct report_list reports = { items, ARRAY_SIZE(items) };
 
     script_at(&s, seconds);
-    (void)script_step(&s, &(struct agent_event){ .kind = kind, .reports = &reports });
+    CHECK(t, !strstr(script_step(&s, &(struct agent_event){ .kind = kind, .reports = &reports }),
+                     err_name(HVD_E_NOMEM)));
     return s.list.count && s.list.items[0].kind == AGENT_DO_SEND_DRIVER &&
                    s.list.items[0].msg->type == MSG_BEAT
                ? &s.list.items[0].msg->u.beat.reports
@@ -189,7 +192,7 @@ TEST(a_heartbeat_says_the_values_that_are_new)
 
     CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_join(&s, 7, 2, 3));
-    reports = reports_at(6, AGENT_TIMER, 1);
+    reports = reports_at(t, 6, AGENT_TIMER, 1);
     CHECK_INT(t, reports->count, ==, 2);
     CHECK_INT(t, reports->items[0].incarnation, ==, 7);
     CHECK_TEXT(t, reports->items[0].name, "once");
@@ -199,23 +202,23 @@ TEST(a_heartbeat_says_the_values_that_are_new)
     CHECK_INT(t, reports->items[1].round, ==, 2);
     CHECK_INT(t, reports->items[1].commit, ==, 4);
     CHECK_INT(t, reports->items[1].age_us, ==, S);
-    reports = reports_at(7, AGENT_TIMER, 1);
+    reports = reports_at(t, 7, AGENT_TIMER, 1);
     CHECK_INT(t, reports->count, ==, 0);
-    reports = reports_at(8, AGENT_TIMER, 2);
+    reports = reports_at(t, 8, AGENT_TIMER, 2);
     CHECK_INT(t, reports->count, ==, 1);
     CHECK_INT(t, reports->items[0].said, ==, 2);
     /* the worker is about to end: what it has said last waits for no heartbeat */
-    reports = reports_at(8.1, AGENT_REPORTS, 3);
+    reports = reports_at(t, 8.1, AGENT_REPORTS, 3);
     CHECK_INT(t, reports->count, ==, 1);
     CHECK_INT(t, reports->items[0].said, ==, 3);
-    reports = reports_at(8.1, AGENT_REPORTS, 3);
+    reports = reports_at(t, 8.1, AGENT_REPORTS, 3);
     CHECK_INT(t, reports->count, ==, 0);
     /* without a driver nothing is said, and the next one hears all of it with its age */
     CHECK_OK(t, script_lose(&s));
-    reports = reports_at(8.2, AGENT_REPORTS, 4);
+    reports = reports_at(t, 8.2, AGENT_REPORTS, 4);
     CHECK_INT(t, reports->count, ==, 0);
     CHECK_HAS(t, script_return(&s, 2), "LAUNCHED");
-    reports = reports_at(12, AGENT_TIMER, 4);
+    reports = reports_at(t, 12, AGENT_TIMER, 4);
     CHECK_INT(t, reports->count, ==, 2);
     CHECK_INT(t, reports->items[0].age_us, ==, 11 * S);
 }
