@@ -12,14 +12,13 @@
 #include "driver/cli/client.h"
 #include "driver/control/events.h"
 #include "driver/control/tables.h"
-#include "os/file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #define ESCAPED_MAX 6 /* a byte of the file takes at most so many bytes of JSON */
 
-static int events_read(struct cli_request *request, struct hvd_err *err)
+static int events_read_words(struct cli_request *request, struct hvd_err *err)
 {
     (void)err;
     snprintf(request->number, sizeof(request->number), "%" PRIu64, request->options.lines);
@@ -70,11 +69,7 @@ static int events_answer_offline(const struct cli_request *request, const struct
     snprintf(path, sizeof(path), "%s/events.log", place->folder);
     buf_init(&text, EVENTS_FILE_MAX);
     buf_init(&out, ESCAPED_MAX * EVENTS_FILE_MAX);
-    rc = file_read(path, &text, err);
-    /* The driver died inside the last line: the line gets the end that a next driver would write.
-     */
-    if (!rc && text.length && text.data[text.length - 1] != '\n')
-        rc = buf_append_text(&text, "\t\n");
+    rc = events_read(path, &text, err);
     if (!rc) {
         /* Moves `at` back to the beginning of the newest `lines` lines. Each line ends in a
          * newline. */
@@ -99,6 +94,6 @@ const struct cli_verb cli_events = {
     .name = "events",
     .words = "",
     .about = "Shows what has happened to the job.",
-    .read = events_read,
+    .read = events_read_words,
     .answer_offline = events_answer_offline,
 };

@@ -18,7 +18,6 @@
 #include "driver/control/page_file.h"
 #include "driver/journal/job_file.h"
 #include "driver/journal/job_path.h"
-#include "os/file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -52,7 +51,7 @@ static int page_history(const char *folder, struct buf *out, struct hvd_err *err
         buf_init(&logs[i], EVENTS_FILE_MAX);
         snprintf(path, sizeof(path), "%s/%s", folder ? folder : "", names[i]);
         if (!rc && folder && !access(path, F_OK))
-            rc = file_read(path, &logs[i], err);
+            rc = events_read(path, &logs[i], err);
         texts[i] = (struct span){ buf_text(&logs[i]), logs[i].length };
     }
     if (!rc) {

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "os/clock.h"
+#include "os/file.h"
 #include "os/thread.h"
 
 #include <errno.h>
@@ -26,6 +27,8 @@
 #define LINE_BYTES \
     (TIME_STAMP_MAX + EVENTS_MARK_MAX + TRACE_LINE_MAX + EVENT_FACTS_MAX + sizeof(" \t\n"))
 #define BATCH_BYTES (BATCH_LINES * LINE_BYTES)
+/* the end of a line whose writer has died inside it; event_facts.h reads it */
+#define TORN_END "\t\n"
 
 /* The file; only the thread that writes it uses this struct. */
 struct event_file {
@@ -98,6 +101,19 @@ struct events_parsed events_parse(struct span line)
     }
     parsed.text = line;
     return parsed;
+}
+
+int events_read(const char *path, struct buf *text, struct hvd_err *err)
+{
+    int rc = file_read(path, text, err);
+
+    if (rc || !text->length || text->data[text->length - 1] == '\n')
+        return rc;
+    text->max += strlen(TORN_END); /* a file that is too long has filled the buffer */
+    rc = buf_append_text(text, TORN_END);
+    if (rc)
+        err_set(err, rc, "%s: %s", path, err_text(rc));
+    return rc;
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -194,7 +210,7 @@ static void events_file_write_batch(struct events *events, size_t count)
     }
     /* If the last line of the file is incomplete, it gets an end that says so (event_facts.h).
      * After a failed write a line says how many lines are missing. */
-    written = opened && (!file->torn || events_file_write(events, "\t\n", 2));
+    written = opened && (!file->torn || events_file_write(events, TORN_END, strlen(TORN_END)));
     if (written && file->lost) {
         missing = snprintf(line, sizeof(line),
                            "%s %s(%" PRIu64 " lines are missing here)\tjob=%s\tkind=%s\n",

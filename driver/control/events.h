@@ -16,6 +16,7 @@
 #ifndef DRIVER_CONTROL_EVENTS_H
 #define DRIVER_CONTROL_EVENTS_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/list.h"
@@ -52,6 +53,11 @@ struct events_parsed {
     enum trace_level level;
 };
 struct events_parsed events_parse(struct span line);
+
+/* Appends the text of an events.log to `text`, whose max is EVENTS_FILE_MAX. If the driver has died
+ * inside the last line, or writes it now, that line gets the end that a next driver would write, so
+ * a number that was cut is not shown as a fact. The codes are those of file_read. */
+int events_read(const char *path, struct buf *text, struct hvd_err *err) MUST_CHECK;
 
 /* Opens the log. The file is "events.log" in the folder; folder NULL: no file. `job`, the name of
  * the job, is borrowed until events_free. Returns 0, HVD_E_NOMEM, or HVD_E_LIMIT if no thread can

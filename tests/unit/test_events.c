@@ -220,6 +220,37 @@ TEST(a_line_that_was_cut_gets_an_end)
     CHECK_HAS(t, buf_text(&out), "Z warning: new line \tjob=j1\tkind=host_lost\thost=a b\n");
 }
 
+/* The last line of the file is whole, is cut, or is cut because the reader has no room for more. */
+TEST_FLAGS(a_reader_gives_a_cut_line_its_end, TEST_NO_TORTURE)
+{
+    char path[4096];
+    FILE *file;
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/read.log", test_dir(t));
+    CHECK_INT(t, events_read(path, &out, NULL), ==, HVD_E_NOTFOUND);
+    file = fopen(path, "w");
+    CHECK(t, file && !fclose(file));
+    CHECK_OK(t, events_read(path, &out, NULL));
+    CHECK_TEXT(t, buf_text(&out), "");
+    file = fopen(path, "w");
+    CHECK(t, file && fputs("M one\tround=1\n", file) >= 0 && !fclose(file));
+    CHECK_OK(t, events_read(path, &out, NULL));
+    CHECK_TEXT(t, buf_text(&out), "M one\tround=1\n");
+    file = fopen(path, "a");
+    CHECK(t, file && fputs("M two\tround=1", file) >= 0 && !fclose(file));
+    buf_clear(&out);
+    CHECK_OK(t, events_read(path, &out, NULL));
+    CHECK_TEXT(t, buf_text(&out), "M one\tround=1\nM two\tround=1\t\n");
+    fd = open(path, O_WRONLY);
+    CHECK(t, fd >= 0 && !ftruncate(fd, EVENTS_FILE_MAX + 1) && !close(fd));
+    buf_release(&out);
+    buf_init(&out, EVENTS_FILE_MAX);
+    CHECK_OK(t, events_read(path, &out, NULL));
+    CHECK_INT(t, out.length, ==, EVENTS_FILE_MAX + 2);
+    CHECK_TEXT(t, out.data + EVENTS_FILE_MAX, "\t\n");
+}
+
 TEST_FLAGS(a_long_file_is_put_aside, TEST_NO_TORTURE)
 {
     const char *folder = test_dir(t);
