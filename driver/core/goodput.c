@@ -148,11 +148,14 @@ bool goodput_record(const struct core *core, enum goodput_use use, struct journa
 bool goodput_host_record(const struct core *core, size_t number, struct journal_record *record)
 {
     const struct core_goodput *own = &core->costs.goodput;
+    const struct goodput_host *host = &own->others;
 
-    if (number >= own->host_count)
+    if (number < own->host_count)
+        host = &own->hosts[number];
+    else if (number > own->host_count || !own->others.failures)
         return false;
-    record->host = own->hosts[number].name;
-    record->check = own->hosts[number].failures;
+    record->host = host->name;
+    record->check = host->failures;
     return true;
 }
 
@@ -216,20 +219,20 @@ void goodput_look(struct core *core)
 /* ---- failures, and what an earlier driver has counted ---------------------------------------- */
 
 /* Returns the entry of the host. The table keeps the first GOODPUT_HOSTS hosts that have failed;
- * the last entry, which has no name, stands for all others. */
+ * the last entry stands for all others. Its name is that of one of them: a record of a compacted
+ * journal with this name finds the table full, and so the last entry. */
 static struct goodput_host *goodput_host(struct core_goodput *own, const char *name)
 {
+    struct goodput_host *entry;
     size_t i = 0;
 
     while (i < own->host_count && strcmp(own->hosts[i].name, name) != 0)
         i++;
     if (i < own->host_count)
         return &own->hosts[i];
-    if (i == GOODPUT_HOSTS)
-        return &own->others;
-    snprintf(own->hosts[i].name, sizeof(own->hosts[i].name), "%.*s", LIMIT_HOST_NAME_BYTES, name);
-    own->host_count++;
-    return &own->hosts[i];
+    entry = i == GOODPUT_HOSTS ? &own->others : &own->hosts[own->host_count++];
+    snprintf(entry->name, sizeof(entry->name), "%.*s", LIMIT_HOST_NAME_BYTES, name);
+    return entry;
 }
 
 void goodput_note_failure(struct core *core, const char *host)

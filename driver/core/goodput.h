@@ -25,7 +25,8 @@ void goodput_note_failure(struct core *core, const char *host);
 bool goodput_replay(struct core *core, const struct journal_record *record);
 
 /* goodput_record: fills in the record of one use; goodput_host_record: of the host with this
- * number. False: there is nothing to say about it. */
+ * number, or, behind the last host, of all hosts without an entry of their own. False: there is
+ * nothing to say about it. */
 bool goodput_record(const struct core *core, enum goodput_use use, struct journal_record *record);
 bool goodput_host_record(const struct core *core, size_t number, struct journal_record *record);
 

@@ -3,6 +3,7 @@
  * drivers that die; and that a successor, also one with a compacted journal, knows the same sums.
  */
 #include "driver/core/compact.h"
+#include "driver/core/goodput.h"
 #include "tests/lib/core_tape.h"
 
 #include <inttypes.h>
@@ -199,6 +200,9 @@ out:
 /* More hosts than have an entry of their own fail: the rest is counted together. */
 TEST(many_hosts_fail)
 {
+    struct journal_record kept = { .kind = JOURNAL_GOODPUT, .text = "" };
+    struct core *compacted = NULL;
+
     CHECK_OK(t, tape_init(&tape));
     CHECK_OK(t, tape_core(&tape));
     for (int i = 0; i < 100; i++) {
@@ -211,6 +215,17 @@ TEST(many_hosts_fail)
         CHECK_OK(t, core_replay(tape.core, &record, NULL));
     }
     CHECK_HAS(t, sums(t), "n0:2 n1:2 ");
+    CHECK_HAS(t, shown, "n31:2 :2 ");
+    goodput_note_failure(tape.core, "n50");
+    goodput_note_failure(tape.core, "n60");
+    CHECK_HAS(t, sums(t), "n31:2 :4 ");
+    /* a compacted journal keeps the count */
+    compacted = core_create(&tape.config, NULL);
+    CHECK(t, compacted);
+    for (size_t i = 0; goodput_host_record(tape.core, i, &kept); i++)
+        CHECK_OK(t, put(compacted, &kept));
+    same_sums(t, tape.core, compacted);
 out:
+    core_free(compacted);
     tape_release(&tape);
 }
