@@ -1,6 +1,6 @@
 /*
  * join_health.c: answers the question "healthy" to a process that joins a job. join.c opens it. A
- * connection has one question; the process that asks closes it. Invariant: the answer comes from
+ * connection has one question, and is closed with its answer. Invariant: the answer comes from
  * the event loop that also dials and sends heartbeats, so a loop that hangs does not answer.
  */
 #include "agent/join/join_health.h"
@@ -18,41 +18,43 @@
 
 static void health_on_msg(void *arg, const struct msg *msg)
 {
-    struct join_health *health = arg;
+    struct join_prober *prober = arg;
     struct msg tell = { .type = MSG_TELL };
     char text[ERR_TEXT_MAX] = "";
 
     if (msg->type == MSG_ASK && !strcmp(msg->u.ask.verb, "healthy")) {
-        join_say_health(health->arg, text);
+        join_say_health(prober->health->arg, text);
     } else {
         tell.u.tell.code = HVD_E_INVAL;
         snprintf(text, sizeof(text), "hvd-agent --join answers only the question \"healthy\"");
     }
     tell.u.tell.text = (struct msg_bytes){ (const uint8_t *)text, strlen(text) };
     tell.u.tell.last = true;
-    (void)!conn_send(health->conn, &tell, NULL);
-    conn_close(health->conn); /* sends the answer first */
-    health->conn = NULL;
+    (void)!conn_send(prober->conn, &tell, NULL);
+    conn_close(prober->conn); /* sends the answer first */
+    prober->conn = NULL;
 }
 
 static void health_on_closed(void *arg, const char *why)
 {
-    struct join_health *health = arg;
+    struct join_prober *prober = arg;
 
     (void)why;
-    health->conn = NULL;
+    prober->conn = NULL;
 }
 
-/* A process that asks while another one has not asked yet takes its place. */
+/* Each process that asks has a place of its own. A process that has not asked yet when JOIN_PROBERS
+ * others have come leaves its place. */
 static void health_on_accepted(void *arg, struct conn *conn)
 {
     static const struct conn_ops ops = { NULL, health_on_msg, health_on_closed, NULL };
     struct join_health *health = arg;
+    struct join_prober *prober = &health->probers[health->accepted++ % JOIN_PROBERS];
 
-    if (health->conn)
-        conn_drop(health->conn);
-    health->conn = conn;
-    conn_own(conn, &ops, health);
+    if (prober->conn)
+        conn_drop(prober->conn);
+    *prober = (struct join_prober){ .health = health, .conn = conn };
+    conn_own(conn, &ops, prober);
 }
 
 void join_health_open(struct join_health *health, struct event_base *base, const char *host)
@@ -80,8 +82,9 @@ void join_health_open(struct join_health *health, struct event_base *base, const
 
 void join_health_close(struct join_health *health)
 {
-    if (health->conn)
-        conn_drop(health->conn);
+    for (size_t i = 0; i < JOIN_PROBERS; i++)
+        if (health->probers[i].conn)
+            conn_drop(health->probers[i].conn);
     listener_free(health->listener);
     health->listener = NULL;
     if (health->socket.path[0])

@@ -12,9 +12,19 @@ struct conn;
 struct event_base;
 struct listener;
 
+/* The most processes that ask at once; one more takes the place of the one that came first. */
+#define JOIN_PROBERS 16
+
+/* A process that asks. */
+struct join_prober {
+    struct join_health *health;
+    struct conn *conn; /* NULL: the place is free */
+};
+
 struct join_health {
     struct listener *listener; /* NULL: no process can ask */
-    struct conn *conn;         /* the process that asks now; NULL: none */
+    struct join_prober probers[JOIN_PROBERS];
+    size_t accepted; /* how many processes have connected */
     struct agent_socket socket;
     void *arg; /* for join_say_health */
 };
