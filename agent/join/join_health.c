@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define NO_JOB   ".join" /* the name of a job cannot begin with a dot */
-#define TRIES    50      /* attempts to take the name from a process that ends */
+#define TRIES    50      /* attempts to take the name from a process that ends, or looks */
 #define RETRY_MS 10      /* the time between two such attempts */
 
 static void health_on_msg(void *arg, const struct msg *msg)
@@ -63,8 +63,10 @@ void join_health_open(struct join_health *health, struct event_base *base, const
     int rc = HVD_E_LOST;
 
     health->socket.fd = -1;
-    for (int i = 0; rc == HVD_E_LOST && i < TRIES; i++) {
-        if (i > 0) /* no event tells that the other process has ended */
+    /* HVD_E_BUSY: another process has the name, or has left its file when it was killed, and a
+     * probe holds the lock of that file for the moment in which it looks at it (agent_find.c). */
+    for (int i = 0; (rc == HVD_E_LOST || rc == HVD_E_BUSY) && i < TRIES; i++) {
+        if (i > 0) /* no event tells that the other process has ended, or that a probe has looked */
             poll(NULL, 0, RETRY_MS);
         rc = agent_socket_take(NO_JOB, host, &health->socket, &err);
     }

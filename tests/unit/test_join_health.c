@@ -1,6 +1,6 @@
 /*
  * test_join_health.c: agent/join/join_health: several probes ask at once, a probe that never asks
- * keeps no other one away, and a name that is taken is named.
+ * keeps no other one away, and a name at which a probe looks while it is taken is taken later.
  */
 #include "agent/join/join_health.h"
 
@@ -10,10 +10,14 @@
 #include "wire/conn.h"
 
 #include <event2/event.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 /* A process that asks. */
 struct probe {
@@ -26,6 +30,8 @@ static struct event_base *base;
 static struct join_health health;
 static struct agent_socket before;
 static struct probe probes[JOIN_PROBERS + 1];
+static int held_fd; /* the lock that another process holds; -1: none */
+static int waits;   /* how often the attempts to take the name have waited */
 
 /* join.c is not linked: this is the state of a process that joins. */
 void __wrap_join_say_health(void *arg, char ret_text[ERR_TEXT_MAX]);
@@ -33,6 +39,20 @@ void __wrap_join_say_health(void *arg, char ret_text[ERR_TEXT_MAX])
 {
     (void)arg;
     snprintf(ret_text, ERR_TEXT_MAX, "host h waits");
+}
+
+/* The wait between two attempts to take the name: the other process gives its lock back. */
+int __real_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+    if (fds)
+        return __real_poll(fds, count, timeout_ms);
+    waits++;
+    if (held_fd >= 0)
+        close(held_fd);
+    held_fd = -1;
+    return 0;
 }
 
 static void probe_opened(void *arg)
@@ -65,6 +85,8 @@ static void begin(struct test *t)
     memset(probes, 0, sizeof(probes));
     health = (struct join_health){ .socket.fd = -1 };
     before = (struct agent_socket){ .fd = -1 };
+    held_fd = -1;
+    waits = 0;
     base = event_base_new();
     CHECK(t, base);
 }
@@ -77,6 +99,8 @@ static void end(struct test *t)
             conn_drop(probes[i].conn);
     join_health_close(&health);
     agent_socket_release(&before);
+    if (held_fd >= 0)
+        close(held_fd);
     if (base) {
         event_base_dispatch(base); /* connections that were closed send their last bytes */
         event_base_free(base);
@@ -133,6 +157,23 @@ TEST_FLAGS(probes_that_never_ask_give_way, TEST_SURVIVES_ALLOC)
     await(t, &probes[0].over);
     CHECK_TEXT(t, probes[0].text, "");
     CHECK_TEXT(t, ask(t, &probes[1]), "host h waits");
+}
+
+/* A process that was killed has left its file, with its name, and a probe that looks at the file
+ * holds a shared lock for a moment. */
+TEST_FLAGS(a_name_that_is_looked_at_is_taken, TEST_SURVIVES_ALLOC)
+{
+    CHECK_OK(t, agent_socket_take(".join", "h", &before, NULL));
+    held_fd = open(before.path, O_RDONLY);
+    CHECK(t, held_fd >= 0);
+    close(before.fd);
+    before.fd = -1;
+    CHECK_INT(t, flock(held_fd, LOCK_SH | LOCK_NB), ==, 0);
+    join_health_open(&health, base, "h");
+    CHECK(t, health.listener);
+    CHECK_INT(t, waits, ==, 1);
+    dial(t, &probes[0]);
+    CHECK_TEXT(t, ask(t, &probes[0]), "host h waits");
 }
 
 static char logged[2048];
