@@ -13,7 +13,7 @@
 
 #define AWS_LIMIT_US \
     (2 * TIME_S) /* of one request; a service that is well answers in milliseconds */
-#define AWS_TOKEN_US  (6 * TIME_HOUR)
+#define AWS_TOKEN_S   (6 * 3600)   /* how long a token is valid */
 #define AWS_PAUSE_US  (5 * TIME_S) /* as the service asks for */
 #define AWS_ACTION    "/latest/meta-data/spot/instance-action"
 #define AWS_REBALANCE "/latest/meta-data/events/recommendations/rebalance"
@@ -103,16 +103,17 @@ static int aws_rebalance(struct notice_watch *watch, struct notice_said *said, s
  * of notices, the most urgent first, until the answer is a notice. */
 static int aws_look(struct notice_watch *watch, struct notice_said *ret_said, struct hvd_err *err)
 {
-    const struct notice_request put = { .method = HTTP_PUT,
-                                        .path = "/latest/api/token",
-                                        .header = "X-aws-ec2-metadata-token-ttl-seconds: 21600",
-                                        .limit_us = AWS_LIMIT_US };
+    char header[64];
+    const struct notice_request put = {
+        .method = HTTP_PUT, .path = "/latest/api/token", .header = header, .limit_us = AWS_LIMIT_US
+    };
     int64_t now_us = clock_now_us();
     struct notice_answer answer;
     struct span token;
     int rc = 0;
 
     if (!*watch->token || now_us >= watch->token_until_us) {
+        snprintf(header, sizeof(header), "X-aws-ec2-metadata-token-ttl-seconds: %d", AWS_TOKEN_S);
         rc = notice_ask(watch, &put, &answer, err);
         token = span_trim((struct span){ buf_text(&answer.body), answer.body.length });
         if (!rc && answer.status != 200)
@@ -124,7 +125,7 @@ static int aws_look(struct notice_watch *watch, struct notice_said *ret_said, st
         if (!rc) {
             memcpy(watch->token, token.at, token.length);
             watch->token[token.length] = '\0';
-            watch->token_until_us = time_add(now_us, AWS_TOKEN_US / 2);
+            watch->token_until_us = time_add(now_us, AWS_TOKEN_S * TIME_S / 2);
         }
         buf_release(&answer.body);
     }

@@ -17,14 +17,14 @@
 #include <unistd.h>
 
 #define COMMAND_PAUSE_US (5 * TIME_S)
-#define COMMAND_LIMIT_US (10 * TIME_S)
+#define COMMAND_LIMIT_S  10 /* of one run */
 
 /* Reads what the command prints until the command ends, is too late, or the agent ends
  * (`stop_fd`). */
 static int command_read(struct notice_watch *watch, int out, int ended, struct buf *text,
                         struct hvd_err *err)
 {
-    int64_t until_us = clock_now_us() + COMMAND_LIMIT_US;
+    int64_t until_us = clock_now_us() + COMMAND_LIMIT_S * TIME_S;
     struct pollfd fds[] = {
         {out,                     POLLIN, 0},
         { ended,                  POLLIN, 0},
@@ -37,9 +37,10 @@ static int command_read(struct notice_watch *watch, int out, int ended, struct b
         int64_t left_us = until_us - clock_now_us();
 
         if (left_us <= 0 || poll(fds, ARRAY_SIZE(fds), (int)(left_us / TIME_MS + 1)) == 0)
-            return err_set(
-                err, HVD_E_TIMEOUT,
-                "the command has not ended within 10s, and is killed; give a faster command");
+            return err_set(err, HVD_E_TIMEOUT,
+                           "the command has not ended within %ds, and is killed; give a faster "
+                           "command",
+                           COMMAND_LIMIT_S);
         if (fds[2].revents)
             return err_set(err, HVD_E_BUSY, "the agent ends, and the command is killed");
         got = fds[0].revents ? read(out, bytes, sizeof(bytes)) : -1;

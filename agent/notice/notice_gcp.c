@@ -24,8 +24,11 @@ static int gcp_get(struct notice_watch *watch, const char *path, struct notice_a
     char url[512];
     int rc;
 
-    snprintf(url, sizeof(url), "%s%s%s", path,
-             *watch->etag ? "?wait_for_change=true&timeout_sec=10&last_etag=" : "", watch->etag);
+    if (*watch->etag)
+        snprintf(url, sizeof(url), "%s?wait_for_change=true&timeout_sec=%d&last_etag=%s", path,
+                 GCP_HANG_S, watch->etag);
+    else
+        snprintf(url, sizeof(url), "%s", path);
     rc = notice_ask(watch,
                     &(struct notice_request){ .method = HTTP_GET,
                                               .path = url,
