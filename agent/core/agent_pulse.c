@@ -30,6 +30,12 @@ void agent_pulse_forget_told(struct agent_worker *worker)
     memset(worker->pulse.told, 0, sizeof(worker->pulse.told));
 }
 
+/* True: the driver does not have this report yet. `worker` may be NULL: the worker has ended. */
+static bool agent_pulse_is_news(const struct agent_worker *worker, const struct report_seen *seen)
+{
+    return worker && worker->pulse.told[seen->slot] != seen->said;
+}
+
 /* Sends heartbeats with all of these; at least one. Of the reports go those that the driver does
  * not have yet. Without a connection none is noted as told, as a later driver is to hear them. */
 static void agent_pulse_send(struct agent *agent, const struct msg_pulse *pulses, size_t count,
@@ -48,7 +54,7 @@ static void agent_pulse_send(struct agent *agent, const struct msg_pulse *pulses
         struct agent_worker *worker = agent_roster_find(agent, seen->incarnation);
         int64_t age_us = agent->now_us - seen->report.said_us;
 
-        if (!worker || worker->pulse.told[seen->slot] == seen->said)
+        if (!agent_pulse_is_news(worker, seen))
             continue;
         worker->pulse.told[seen->slot] = seen->said;
         news[news_count++] = (struct msg_reported){
@@ -109,14 +115,14 @@ void agent_pulse_beat(struct agent *agent, const struct report_list *reports)
 
 void agent_pulse_report(struct agent *agent, const struct report_list *reports)
 {
-    bool told = true;
+    bool news = false;
 
     for (size_t i = 0; reports && i < reports->count; i++) {
         const struct report_seen *seen = &reports->items[i];
         const struct agent_worker *worker = agent_roster_find(agent, seen->incarnation);
 
-        told = told && (!worker || worker->pulse.told[seen->slot] == seen->said);
+        news |= agent_pulse_is_news(worker, seen);
     }
-    if (!told && agent_link_is_open(agent))
+    if (news && agent_link_is_open(agent))
         agent_pulse_send(agent, NULL, 0, reports);
 }
