@@ -139,9 +139,9 @@ static int orphan_look_at_agents(const char *job, struct core_view *view)
         state[0] = '\0';
     for (size_t i = 0; i < view->host_count; i++) {
         hosts[i] = view->hosts[i];
-        snprintf(file, sizeof(file), "%s/%s/%s.agent", state, job, hosts[i].name);
-        snprintf(other, sizeof(other), "/tmp/hvd-agent-%u/%s/%s.agent", (unsigned)geteuid(), job,
-                 hosts[i].name);
+        snprintf(file, sizeof(file), "%s/%s/%s" STATE_AGENT_ENDING, state, job, hosts[i].name);
+        snprintf(other, sizeof(other), STATE_HOME_TMP "/%s/%s" STATE_AGENT_ENDING,
+                 (unsigned)geteuid(), job, hosts[i].name);
         if (orphan_listens(file) || orphan_listens(other))
             hosts[i].why = "the agent of the host lives on this machine";
         else if (hosts[i].worker_count)

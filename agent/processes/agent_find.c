@@ -18,8 +18,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#define NAME_BEGIN "@hvd-agent/"
-
 /* Reads the names in the files of the folder, if the processes that have written them hold the
  * locks. With `jobs` the entries of the folder are the folders of jobs, and their files are read.
  * An agent that begins at this moment may find its lock taken, and tries again. */
@@ -41,15 +39,15 @@ static void find_below(const char *path, bool jobs, struct agent_names *names)
         if (jobs && strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
             snprintf(below, sizeof(below), "%s/%s", path, entry->d_name) < LIMIT_PATH_BYTES)
             find_below(below, false, names);
-        if (jobs || folder < 0 || !ending || strcmp(ending, ".agent") != 0 ||
+        if (jobs || folder < 0 || !ending || strcmp(ending, STATE_AGENT_ENDING) != 0 ||
             private_open(folder, path, entry->d_name, O_RDONLY, &fd, NULL))
             continue;
         held = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
         got = pread(fd, name, AGENT_SOCKET_MAX - 1, 0);
         close(fd);
         name[got > 0 ? got : 0] = '\0';
-        if (held && !strncmp(name, NAME_BEGIN, strlen(NAME_BEGIN)) && strlen(name) == (size_t)got &&
-            text_is_clean(name, (size_t)got))
+        if (held && !strncmp(name, AGENT_SOCKET_BEGIN, strlen(AGENT_SOCKET_BEGIN)) &&
+            strlen(name) == (size_t)got && text_is_clean(name, (size_t)got))
             names->count++;
     }
     if (folder >= 0)
@@ -65,6 +63,6 @@ void agent_find(struct agent_names *ret_names)
     ret_names->count = 0;
     if (!state_home(path, NULL))
         find_below(path, true, ret_names);
-    snprintf(path, sizeof(path), "/tmp/hvd-agent-%u", (unsigned)geteuid());
+    snprintf(path, sizeof(path), STATE_HOME_TMP, (unsigned)geteuid());
     find_below(path, true, ret_names);
 }

@@ -42,14 +42,15 @@ static uint64_t socket_digest(const char *text, uint64_t seed)
  * is replaced by a digest of 32 digits. Returns `prefix`. */
 const char *agent_socket_prefix(const char *job, const char *host, char prefix[AGENT_SOCKET_MAX])
 {
-    int length = snprintf(prefix, AGENT_SOCKET_MAX, "@hvd-agent/%s/%s/", job, host);
+    int length = snprintf(prefix, AGENT_SOCKET_MAX, AGENT_SOCKET_BEGIN "%s/%s/", job, host);
     uint64_t high, low;
 
     if (length >= 0 && length < PREFIX_MAX)
         return prefix;
     high = socket_digest(host, socket_digest(job, 0));
     low = socket_digest(host, socket_digest(job, UINT64_C(0x9e3779b97f4a7c15)));
-    snprintf(prefix, AGENT_SOCKET_MAX, "@hvd-agent/%016" PRIx64 "%016" PRIx64 "/", high, low);
+    snprintf(prefix, AGENT_SOCKET_MAX, AGENT_SOCKET_BEGIN "%016" PRIx64 "%016" PRIx64 "/", high,
+             low);
     return prefix;
 }
 
@@ -66,7 +67,7 @@ static int socket_folder(const char *job, bool has_locks, char path[LIMIT_PATH_B
         snprintf(path, LIMIT_PATH_BYTES, "%s/%s", state, job) < LIMIT_PATH_BYTES &&
         !private_folder(path, true, ret_fd, NULL))
         return 0;
-    snprintf(path, LIMIT_PATH_BYTES, "/tmp/hvd-agent-%u/%s", (unsigned)geteuid(), job);
+    snprintf(path, LIMIT_PATH_BYTES, STATE_HOME_TMP "/%s", (unsigned)geteuid(), job);
     return private_folder(path, true, ret_fd, err);
 }
 
@@ -108,9 +109,9 @@ static int socket_take_in(const char *job, const char *host, bool has_locks,
 
     agent_socket_prefix(job, host, prefix);
     if (strlen(host) < FILE_NAME_MAX)
-        snprintf(name, sizeof(name), "%s.agent", host);
+        snprintf(name, sizeof(name), "%s" STATE_AGENT_ENDING, host);
     else
-        snprintf(name, sizeof(name), "%016" PRIx64 ".agent", socket_digest(host, 0));
+        snprintf(name, sizeof(name), "%016" PRIx64 STATE_AGENT_ENDING, socket_digest(host, 0));
     rc = socket_folder(job, has_locks, path, &folder, err);
     if (rc)
         return rc;

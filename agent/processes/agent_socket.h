@@ -16,6 +16,9 @@
 #define AGENT_SOCKET_MAX      108
 #define AGENT_SOCKET_FILE_MAX 4400
 
+/* the beginning of the names of all agents' sockets */
+#define AGENT_SOCKET_BEGIN "@hvd-agent/"
+
 struct agent_socket {
     /* the name of this agent's socket; after HVD_E_BUSY the name of the other agent's socket */
     char name[AGENT_SOCKET_MAX];
