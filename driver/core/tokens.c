@@ -7,6 +7,7 @@
 #include "driver/core/tokens.h"
 
 #include "base/mem.h"
+#include "driver/core/step.h"
 #include "driver/core/tell.h"
 
 #include <inttypes.h>
@@ -207,7 +208,7 @@ const char *tokens_use(struct core *core, const char *id, const char *host)
     if (!first)
         return NULL;
     if (token_note_use(token, host)) {
-        core->step.failed = true;
+        core_fail(core);
         return NULL;
     }
     record = tell_record(core, JOURNAL_TOKEN);
