@@ -308,8 +308,7 @@ struct core_costs {
     struct view_histogram pauses[CAUSE_COUNT][PAUSE_PHASE_COUNT];
     struct view_notices notices; /* owner: notice.c */
     struct core_goodput goodput;
-    struct view_checkpoint
-        checkpoints; /* of this driver, without commit and folder; checkpoint.c */
+    struct view_checkpoint checkpoints; /* of this driver, without the commit; checkpoint.c */
 };
 
 /* Failures, for the verdict on the job and its exit text. Owner: loss.c. */

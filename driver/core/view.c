@@ -22,8 +22,8 @@ void core_view_init(struct core_view *view)
 {
     *view = (struct core_view){
         .waiting_for = "",
-        .discovery = {TIME_NEVER, TIME_NEVER, TIME_NEVER, 0, "" },
-        .checkpoint = { .folder = "",         .made_us = TIME_NEVER                },
+        .discovery = {TIME_NEVER, TIME_NEVER, TIME_NEVER, 0, ""},
+        .checkpoint.made_us = TIME_NEVER,
     };
     arena_init(&view->memory, VIEW_MEMORY_MAX);
 }
@@ -277,7 +277,6 @@ int core_view(const struct core *core, struct core_view *ret_view)
     view.discovery.failure = view_text(&view.memory, "%s", core->listing.failure);
     view.checkpoint = core->costs.checkpoints;
     view.checkpoint.commit = core->checkpoint.newest;
-    view.checkpoint.folder = view_text(&view.memory, "%s", core->checkpoint.folder);
     view.job = core->job;
     view.term = core->term;
     view.round = core->current.number;

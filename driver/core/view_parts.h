@@ -35,7 +35,6 @@ struct view_discovery {
 /* The newest complete checkpoint. `commit` 0: there is none. */
 struct view_checkpoint {
     uint64_t commit;
-    const char *folder; /* below --checkpoint-dir */
     /* when this driver heard that the checkpoint is complete; TIME_NEVER: an earlier driver heard
      * it */
     int64_t made_us;
