@@ -187,17 +187,9 @@ static int cli_ask_driver(struct cli_request *request, const char *folder)
     bool endless = request->ask.follow && !ends_driver && !unfinished;
     struct client_outcome outcome;
     struct hvd_err err = { .text = "" };
-    char *name;
-    int fd;
-    int rc = cli_socket_name(folder, &name, &fd, &err);
+    int rc = client_ask(folder, &request->ask, endless ? TIME_NEVER : ANSWER_TIMEOUT_US, &outcome,
+                        NULL, &err);
 
-    if (rc)
-        return cli_complain(request, CLI_BROKEN, &err);
-    rc = client_ask(name, &request->ask, endless ? TIME_NEVER : ANSWER_TIMEOUT_US, &outcome, NULL,
-                    &err);
-    mem_free(name);
-    if (fd >= 0) /* the folder of the job, which only a socket with a long path needs; -1: none */
-        close(fd);
     if (!rc) { /* the connection to the driver was made */
         if (outcome.reader_gone)
             return CLI_DONE; /* the reader of the output has ended, as "| head" does */

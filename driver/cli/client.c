@@ -8,14 +8,17 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
+#include "base/mem.h"
 #include "base/text_show.h"
 #include "base/time.h"
+#include "driver/cli/find_job.h"
 #include "os/clock.h"
 #include "wire/conn.h"
 
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 struct client {
     const struct msg_ask *ask;
@@ -141,10 +144,10 @@ static void client_on_event(evutil_socket_t fd, short what, void *arg)
     client_leave(client);
 }
 
-/* Sends the request to the socket `name`, and prints or keeps the answer. Returns 0 if the driver
- * was reached; then *ret_outcome says how the request ended, and `err` may have the text of a
- * refusal. */
-int client_ask(const char *name, const struct msg_ask *ask, int64_t timeout_us,
+/* Sends the request to the control socket in the folder, and prints or keeps the answer. Returns 0
+ * if the driver was reached; then *ret_outcome says how the request ended, and `err` may have the
+ * text of a refusal. */
+int client_ask(const char *folder, const struct msg_ask *ask, int64_t timeout_us,
                struct client_outcome *ret_outcome, struct buf *ret_answer, struct hvd_err *err)
 {
     static const struct conn_ops ops = { .opened = client_on_opened,
@@ -153,11 +156,17 @@ int client_ask(const char *name, const struct msg_ask *ask, int64_t timeout_us,
     const struct timeval timeout = clock_timeval(timeout_us);
     struct client client = { .ask = ask, .answer = ret_answer, .at_line_start = true, .err = err };
     struct event *interrupt;
-    int rc = 0;
+    int folder_fd; /* of the folder, which only a socket with a long path needs; -1: none */
+    char *name;
+    int rc = cli_socket_name(folder, &name, &folder_fd, err);
 
+    if (rc)
+        return rc;
     client.base = event_base_new();
-    if (!client.base)
-        return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+    if (!client.base) {
+        rc = err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+        goto out;
+    }
     interrupt = evsignal_new(client.base, SIGINT, client_on_event, &client);
     client.timeout = event_new(client.base, -1 /* a timer */, 0, client_on_event, &client);
     if (!interrupt || !client.timeout || event_add(interrupt, NULL) ||
@@ -180,5 +189,9 @@ int client_ask(const char *name, const struct msg_ask *ask, int64_t timeout_us,
     event_base_free(client.base);
     if (!rc)
         *ret_outcome = client.outcome;
+out:
+    mem_free(name);
+    if (folder_fd >= 0)
+        close(folder_fd);
     return rc;
 }

@@ -16,13 +16,13 @@ struct client_outcome {
 };
 
 /*
- * Sends the request to the socket `name` and prints the answer; ret_answer not NULL: appends the
- * answer to it as it comes, instead. The text of a refusal goes to err,
- * but with --json it is printed like an answer. timeout_us: how long the first part of the answer
- * may take; TIME_NEVER: no limit. Returns 0 if the driver was connected; then *ret_outcome says how
- * the request ended. HVD_E_NOTFOUND: no process listens on the socket.
+ * Sends the request to the control socket in the folder and prints the answer; ret_answer not NULL:
+ * appends the answer to it as it comes, instead. The text of a refusal goes to err, but with --json
+ * it is printed like an answer. timeout_us: how long the first part of the answer may take;
+ * TIME_NEVER: no limit. Returns 0 if the driver was connected; then *ret_outcome says how the
+ * request ended. HVD_E_NOTFOUND: no process listens on the socket.
  */
-int client_ask(const char *name, const struct msg_ask *ask, int64_t timeout_us,
+int client_ask(const char *folder, const struct msg_ask *ask, int64_t timeout_us,
                struct client_outcome *ret_outcome, struct buf *ret_answer,
                struct hvd_err *err) MUST_CHECK;
 

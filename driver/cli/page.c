@@ -7,9 +7,7 @@
 #include "driver/cli/verbs.h"
 
 #include "base/limits.h"
-#include "base/mem.h"
 #include "driver/cli/client.h"
-#include "driver/cli/find_job.h"
 #include "driver/cli/job_list.h"
 #include "driver/control/events.h"
 #include "driver/control/history.h"
@@ -126,17 +124,10 @@ static int page_live(struct cli_request *request, const char *folder, struct hvd
     const struct msg_ask ask = { .verb = "live" };
     struct client_outcome outcome = { .code = 0 };
     struct buf live;
-    char *name;
-    int fd;
-    int rc = cli_socket_name(folder, &name, &fd, err);
+    int rc;
 
-    if (rc)
-        return rc;
     buf_init(&live, LIMIT_ANSWER_BYTES);
-    rc = client_ask(name, &ask, ANSWER_TIMEOUT_US, &outcome, &live, err);
-    mem_free(name);
-    if (fd >= 0) /* the folder of the job, which only a socket with a long path needs; -1: none */
-        close(fd);
+    rc = client_ask(folder, &ask, ANSWER_TIMEOUT_US, &outcome, &live, err);
     rc = rc ? rc : outcome.code;
     if (!rc && !outcome.answered)
         rc = err_set(err, HVD_E_LOST, "the answer of the driver is not complete; ask again");

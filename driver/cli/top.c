@@ -9,7 +9,6 @@
 #include "driver/cli/verbs.h"
 
 #include "base/limits.h"
-#include "base/mem.h"
 #include "driver/cli/client.h"
 #include "driver/cli/find_job.h"
 #include "driver/control/top.h"
@@ -19,7 +18,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define TOP_PERIOD_US TIME_S
 /* how long an answer to drain or undrain stays on the screen, unless a key is pressed */
@@ -50,16 +48,8 @@ struct top_viewer {
 static int top_ask(const struct top_viewer *viewer, const struct msg_ask *ask, struct hvd_err *err)
 {
     struct client_outcome outcome = { .code = 0 };
-    char *name;
-    int fd;
-    int rc = cli_socket_name(viewer->folder, &name, &fd, err);
+    int rc = client_ask(viewer->folder, ask, TOP_PATIENCE_US, &outcome, NULL, err);
 
-    if (rc)
-        return rc;
-    rc = client_ask(name, ask, TOP_PATIENCE_US, &outcome, NULL, err);
-    mem_free(name);
-    if (fd >= 0)
-        close(fd);
     if (rc == HVD_E_NOTFOUND)
         return cli_no_driver(viewer->folder, err);
     if (!rc && !outcome.answered && !outcome.code)
