@@ -3,7 +3,7 @@
  * the round, host, slot, worker, cause and durations that it names. The module that adds a line to
  * its trace gives the facts with it, so no program has to read them out of the text.
  *
- * Programs read the names of the kinds (docs/cli.md, "JSON"). A name never changes or goes away.
+ * Programs read the names of the kinds (docs/events.md). A name never changes or goes away.
  */
 #ifndef BASE_FACTS_H
 #define BASE_FACTS_H

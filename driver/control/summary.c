@@ -1,8 +1,8 @@
 /*
  * summary.c: the lines that a driver logs when its job has ended: rounds, time training and time
- * lost by cause, failures by host, the checkpoint, where the logs are. driver/io/loop.c calls it
- * with the last view of the core; tables.c uses the words for goodput. Invariant: at most
- * SUMMARY_LINES_MAX lines, however many hosts have failed.
+ * lost by cause, failures by host, the checkpoint, where the logs are. driver/io/shown.c calls it
+ * with the last view of the core; tables.c uses the words for goodput. Invariant: the number of
+ * lines does not grow with the number of hosts that have failed.
  */
 #include "driver/control/summary.h"
 

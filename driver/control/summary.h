@@ -8,9 +8,6 @@
 #include "driver/control/json.h"
 #include "driver/control/tables.h"
 
-/* The most lines that summary_write appends. */
-#define SUMMARY_LINES_MAX 8
-
 /* Appends lines, each with its newline. After a failure `out` may have some of them. */
 int summary_write(const struct core_view *view, const struct table_facts *facts,
                   struct buf *out) MUST_CHECK;

@@ -644,8 +644,7 @@ static void checkpoint_set_newest(struct core *core, const struct event *event)
 
 /* Handles EVENT_CHECKPOINT: the manifest was written, so the checkpoint is complete; or it could
  * not be written; or a search for an older checkpoint has ended, or the store could be opened at
- * last
- * (`ask` 0). */
+ * last (`ask` 0). */
 void checkpoint_on_written(struct core *core, const struct event *event)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;

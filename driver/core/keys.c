@@ -3,7 +3,7 @@
  * connection to the driver. A version is the number of a key. slots.c, lease.c, agents.c and
  * listing.c start agents through this file. hello.c and agents.c tell it which key an agent has.
  * core.c brings an operator's request for new keys; core.c and listing.c let it end keys.
- * Invariants: a version is given to one host, once; a host has at most two keys; the journal has an
+ * Invariants: a version is given to one host, once; a host has at most two keys; the journal has a
  * version before any process hears of it.
  */
 #include "driver/core/keys.h"
