@@ -62,6 +62,16 @@ bool span_next(struct span *rest, char separator, struct span *ret_part)
     return true;
 }
 
+bool span_take(struct span *rest, const char *word)
+{
+    size_t length = strlen(word);
+
+    if (rest->length < length || (length && memcmp(rest->at, word, length) != 0))
+        return false;
+    *rest = (struct span){ rest->at + length, rest->length - length };
+    return true;
+}
+
 /* Parses decimal digits. `what` names the number in the error. */
 int text_parse_u64(struct span span, uint64_t min, uint64_t max, const char *what,
                    uint64_t *ret_value, struct hvd_err *err)

@@ -22,6 +22,9 @@ bool span_is(struct span span, const char *text);
  * after the last separator counts even when it is empty, so "a," has two parts. */
 bool span_next(struct span *rest, char separator, struct span *ret_part);
 
+/* Takes `word` off the beginning of *rest; false: *rest does not begin with it, and stays. */
+bool span_take(struct span *rest, const char *word);
+
 /* Parses decimal digits in [min, max]; a sign, blank or prefix is an error. `what` names the number
  * in the error. */
 int text_parse_u64(struct span span, uint64_t min, uint64_t max, const char *what,

@@ -19,23 +19,13 @@ static const struct {
     { "slurm", PREEMPTION_SLURM},
 };
 
-/* Takes the rest of an item that begins with `prefix`; false: the item begins otherwise. */
-static bool preemption_after(struct span item, const char *prefix, struct span *ret_rest)
-{
-    size_t length = strlen(prefix);
-
-    if (item.length < length || memcmp(item.at, prefix, length) != 0)
-        return false;
-    *ret_rest = (struct span){ item.at + length, item.length - length };
-    return true;
-}
-
 /* Reads one item of the list. `rest`: from the item to the end of the text; a command takes it. */
 static int preemption_item(struct span item, struct span rest, struct preemption *preemption,
                            struct hvd_err *err)
 {
     char quoted[TEXT_QUOTE_MAX];
     struct span *taken = NULL;
+    struct span path = item;
 
     for (size_t i = 0; i < ARRAY_SIZE(preemption_names); i++) {
         if (span_is(item, preemption_names[i].name)) {
@@ -43,10 +33,13 @@ static int preemption_item(struct span item, struct span rest, struct preemption
             return 0;
         }
     }
-    if (preemption_after(item, "file:", &preemption->file))
+    if (span_take(&path, "file:")) {
+        preemption->file = path;
         taken = &preemption->file;
-    else if (preemption_after(rest, "command:", &preemption->command))
+    } else if (span_take(&rest, "command:")) {
+        preemption->command = rest;
         taken = &preemption->command;
+    }
     text_quote(item.at, item.length, quoted);
     if (!taken)
         return err_set(err, HVD_E_INVAL,

@@ -87,18 +87,13 @@ const char *events_mark(enum trace_level level)
 struct events_parsed events_parse(struct span line)
 {
     struct events_parsed parsed = { .level = TRACE_INFO };
-    size_t length;
 
     parsed.facts = line;
     (void)span_next(&parsed.facts, '\t', &line);
     (void)span_next(&line, ' ', &parsed.moment);
-    for (size_t i = 0; i < ARRAY_SIZE(events_levels) && parsed.level == TRACE_INFO; i++) {
-        length = strlen(events_levels[i].mark);
-        if (!length || line.length < length || memcmp(line.at, events_levels[i].mark, length) != 0)
-            continue;
-        line = (struct span){ line.at + length, line.length - length };
-        parsed.level = (enum trace_level)i;
-    }
+    for (size_t i = 0; i < ARRAY_SIZE(events_levels) && parsed.level == TRACE_INFO; i++)
+        if (*events_levels[i].mark && span_take(&line, events_levels[i].mark))
+            parsed.level = (enum trace_level)i;
     parsed.text = line;
     return parsed;
 }

@@ -27,17 +27,6 @@ struct history {
     uint64_t changes;
 };
 
-/* Takes a word from the beginning of the text. False: the text does not begin with it. */
-static bool history_take(struct span *rest, const char *word)
-{
-    size_t length = strlen(word);
-
-    if (rest->length < length || memcmp(rest->at, word, length) != 0)
-        return false;
-    *rest = (struct span){ rest->at + length, rest->length - length };
-    return true;
-}
-
 /* Takes what stands before the first of the characters `ends`; "" if none of them follows. */
 static struct span history_take_until(struct span *rest, const char *ends)
 {
@@ -60,7 +49,7 @@ static bool history_take_time(struct span *rest, const char *word, const char *e
     char text[TIME_TEXT_MAX];
     struct span part;
 
-    if (!history_take(rest, word))
+    if (!span_take(rest, word))
         return false;
     part = history_take_until(rest, ends);
     if (part.length >= sizeof(text))
@@ -78,25 +67,25 @@ static bool history_read_change(struct span text, struct view_change *ret_change
     struct span rest = text;
     bool known = false;
 
-    if (!history_take(&rest, "round ") ||
+    if (!span_take(&rest, "round ") ||
         text_parse_u64(history_take_until(&rest, ":"), 1, UINT64_MAX, "", &round, NULL) ||
-        !history_take(&rest, ": all ") ||
+        !span_take(&rest, ": all ") ||
         text_parse_u64(history_take_until(&rest, " "), 1, UINT32_MAX, "", &size, NULL) ||
-        !history_take(&rest, " train"))
+        !span_take(&rest, " train"))
         return false;
-    if (history_take(&rest, " (")) {
+    if (span_take(&rest, " (")) {
         struct span cause = history_take_until(&rest, " ");
 
         for (size_t i = 0; i < CAUSE_COUNT && !known; i++) {
             change.cause = (enum msg_cause)i;
             known = span_is(cause, change_cause_name(change.cause));
         }
-        known = known && history_take_time(&rest, " ", ":", &change.pause_us) &&
-                history_take(&rest, ": ");
+        known =
+            known && history_take_time(&rest, " ", ":", &change.pause_us) && span_take(&rest, ": ");
         if (known && change.cause != CAUSE_FIRST) {
             known = history_take_time(&rest, "agree ", ", ", &change.agree_us);
-            (void)history_take(&rest, " beside it");
-            known = known && history_take(&rest, ", ");
+            (void)span_take(&rest, " beside it");
+            known = known && span_take(&rest, ", ");
         }
         known = known && history_take_time(&rest, "rebuild ", ",", &change.rebuild_us) &&
                 history_take_time(&rest, ", state ", ",", &change.state_us) &&

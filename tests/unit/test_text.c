@@ -79,6 +79,18 @@ TEST(cuts_at_every_separator)
     CHECK(t, !span_next(&rest, ':', &part));
 }
 
+TEST(takes_a_word_off_the_beginning)
+{
+    struct span rest = { "round 3", 7 };
+    struct span none = { NULL, 0 };
+
+    CHECK(t, !span_take(&rest, "rounds ") && !span_take(&rest, "round 34") && rest.length == 7);
+    CHECK(t, span_take(&rest, "round ") && span_is(rest, "3"));
+    CHECK(t, span_take(&rest, "") && span_is(rest, "3"));
+    CHECK(t, span_take(&rest, "3") && !rest.length && !span_take(&rest, "3"));
+    CHECK(t, !span_take(&none, "a") && span_take(&none, ""));
+}
+
 TEST(reads_numbers_within_bounds)
 {
     uint64_t value = 0;
