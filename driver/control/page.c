@@ -23,6 +23,7 @@
 #define FRESH_US   (100 * TIME_MS)
 #define FRESH_COST 20
 #define BEAT_US    TIME_S
+#define PAGE_USAGE "the driver answers GET / and /live\n"
 
 /* Messages: the first one of a viewer, and those that follow. */
 enum page_message { PAGE_FIRST, PAGE_NEXT, PAGE_MESSAGES };
@@ -191,7 +192,6 @@ static int page_answer(void *arg, struct web_client *client, const struct http_h
         "open the address that the driver's log names: it ends in the token of this page\n";
     static const char named[] = "this page needs no token, so it is only for browsers that name "
                                 "localhost or a numeric address\n";
-    static const char usage[] = "the driver answers GET / and /live\n";
     static const struct {
         const char *path;
         enum event_kind kind;
@@ -207,9 +207,9 @@ static int page_answer(void *arg, struct web_client *client, const struct http_h
         if (!strcmp(head->path, acts[i].path))
             return head->post ? page_act(page, client, head, acts[i].kind)
                               : web_answer(client, 405, "text/plain; charset=utf-8",
-                                           "Allow: POST\r\n", usage, strlen(usage));
+                                           "Allow: POST\r\n", PAGE_USAGE, strlen(PAGE_USAGE));
     if (head->post)
-        return web_answer_text(client, 405, usage);
+        return web_answer_text(client, 405, PAGE_USAGE);
     if (page->token && !page_is_token(page, head->token))
         return web_answer_text(client, 403, wanted);
     if (!page->token && !http_host_is_plain(head->host))
@@ -218,7 +218,7 @@ static int page_answer(void *arg, struct web_client *client, const struct http_h
         return web_answer(client, 200, "text/html; charset=utf-8", page_headers,
                           (const char *)page_text, page_text_length);
     if (strcmp(head->path, "/live") != 0)
-        return web_answer_text(client, 404, "the driver answers GET / and /live\n");
+        return web_answer_text(client, 404, PAGE_USAGE);
     if (!head->only_head && web_has_room(page->web)) {
         if (page_make(page, PAGE_FIRST))
             return web_answer_text(client, 503, "the driver has no memory for the state\n");
@@ -234,7 +234,7 @@ int page_create(struct event_base *base, const struct address *place,
                 struct hvd_err *err)
 {
     static const struct web_ops web_ops = { .option = "--page",
-                                            .usage = "the driver answers GET / and /live\n",
+                                            .usage = PAGE_USAGE,
                                             .clients_max = LIMIT_VIEWER_REQUESTS,
                                             .streams_max = LIMIT_VIEWERS,
                                             .posts = true,

@@ -156,7 +156,7 @@ void farewell_run(struct farewell *farewell)
 {
     static const struct server_ops ops = { farewell_on_msg, farewell_on_event };
     int64_t left_us = farewell->until_us - clock_now_us();
-    const struct timeval left = { left_us / TIME_S, left_us % TIME_S };
+    const struct timeval left = clock_timeval(left_us);
     struct host_keys *keys = NULL;
     struct tls *tls = NULL;
     bool moved, any = false;
