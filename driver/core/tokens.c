@@ -111,8 +111,10 @@ static void token_make(struct core *core, const struct event *event)
     rc = token_add(core, &token, host);
     if (rc) {
         tell_reply(core, event->ask, rc,
-                   rc == HVD_E_LIMIT ? "the job has 256 tokens, the most that a job can "
-                                       "(LIMIT_TOKENS); revoke one"
+                   rc == HVD_E_LIMIT ? tell_text(core,
+                                                 "the job has %d tokens, the most that a job can "
+                                                 "(LIMIT_TOKENS); revoke one",
+                                                 LIMIT_TOKENS)
                                      : err_text(rc));
         return;
     }

@@ -255,11 +255,14 @@ int server_listen(struct server *server, const char *source, uint16_t port,
     place.source = mem_strdup(source);
     if (!place.source || VEC_RESERVE(&server->places, 1, LIMIT_ADDRESSES)) {
         mem_free(place.source);
-        return err_set(err, HVD_E_LIMIT, "%s: the driver cannot listen on this address: %s", source,
-                       server->places.count >= LIMIT_ADDRESSES
-                           ? "the driver listens on 16 addresses already, the most that a driver "
-                             "can (LIMIT_ADDRESSES); choose one network with --network-interface"
-                           : "no memory");
+        if (server->places.count < LIMIT_ADDRESSES)
+            return err_set(err, HVD_E_LIMIT,
+                           "%s: the driver cannot listen on this address: no memory", source);
+        return err_set(err, HVD_E_LIMIT,
+                       "%s: the driver cannot listen on this address: the driver listens on %d "
+                       "addresses already, the most that a driver can (LIMIT_ADDRESSES); choose "
+                       "one network with --network-interface",
+                       source, LIMIT_ADDRESSES);
     }
     rc = listener_tcp(server->base, &(struct listener_place){ source, port, server->tls },
                       server_on_accepted, server, &place.listener, err);
