@@ -1,6 +1,6 @@
 """Workers of a training die in each phase of a step, and are replaced: the training ends as one in peace.
 
-    python/tests/torch/run python/tests/torch/test_deaths.py -k campaign --kills 125 --seeds 8 -s
+    python/tests/run python/tests/torch/test_deaths.py -k campaign --kills 125 --seeds 8 -s
 
 plays 1,000 deaths, and as many joins, at moments that the seeds choose: with rounds of three workers alone ("fixed"),
 and again with two that go on until the third is back ("elastic"). A seed that fails is played again with --first-seed.

@@ -1,6 +1,6 @@
 """HVD_TORCH_ON_LOSS=shrink: an unmodified DDP program goes on with the survivors of a death.
 
-    python/tests/torch/run python/tests/torch/test_shrink.py -k campaign --kills 3 --seeds 20 -s
+    python/tests/run python/tests/torch/test_shrink.py -k campaign --kills 3 --seeds 20 -s
 
 plays so many deaths in each of so many trainings of four workers, at places that the seeds choose.
 """
