@@ -44,6 +44,9 @@ marked() {
   done
 }
 
+# Processes of this test that have lost our mark; slurm.sh knows some.
+unmarked() { :; }
+
 # The workers of this job, or of one host of it, by their environment: HVD_HOST=127.0.0.2. They are
 # $trainer; a shell that one of them has started is not.
 workers() {
@@ -88,18 +91,18 @@ die() {
     tail -n 10 "$out" | cut -c 1-300
   fi
   say_line '---- processes'
-  for pid in $(marked); do show_process "$pid"; done
+  for pid in $(marked; unmarked); do show_process "$pid"; done
   clean_up
   exit 1
 }
 
-# By id, and only what carries our mark; for as long as something still starts more.
+# By id, and only what is of this test; for as long as something still starts more.
 clean_up() {
   local pid left
   stop_hearing
   for pid in "${helpers[@]}"; do kill "$pid" 2>/dev/null; done
   for _ in 1 2 3 4 5; do
-    left=$(marked)
+    left=$(marked; unmarked)
     [ -n "$left" ] || break
     for pid in $left; do kill -KILL "$pid" 2>/dev/null; done
     for pid in $left; do timeout 10 tail -s $NAP -f --pid="$pid" /dev/null; done
@@ -262,7 +265,7 @@ no_sockets() {
 # waited for, also those that one of them has started meanwhile. No file may lie outside the state directory.
 nothing_left() {
   local pid left until=$((SECONDS + PATIENCE))
-  while left=$(marked); [ -n "$left" ]; do
+  while left=$(marked; unmarked); [ -n "$left" ]; do
     [ $SECONDS -lt $until ] || die "left running after $job: $left"
     for pid in $left; do await_end "$pid" || true; done
   done

@@ -94,18 +94,23 @@ slurm_begin() {
   for n in n1 n2 n3; do slurm_node $n; done
 }
 
+# slurm_steps [NODE]: the processes that Slurm has started for jobs. Their title stands where their environment was, and
+# with it our mark.
+slurm_steps() {
+  local pid
+  for pid in $(pgrep -x slurmstepd); do
+    [ -z "$(find "/proc/$pid/fd" -lname "$folder/slurm/slurmd.${1:-*}.log*" 2>/dev/null)" ] || echo "$pid"
+  done
+}
+unmarked() { slurm_steps; }
+
 # slurm_node_dies NAME: every process of the node is killed, as by a loss of power: its slurmd, the processes that Slurm
 # has started for jobs, and theirs.
 slurm_node_dies() {
-  local pid victims step
+  local pid
   kill -KILL "${slurmds[$1]}"
   { wait "${slurmds[$1]}"; } 2>/dev/null
-  victims=$(marked "SLURMD_NODENAME=$1\$")
-  for pid in $victims; do
-    step=$(parent "$pid")
-    [ "$(cat "/proc/$step/comm" 2>/dev/null)" != slurmstepd ] || victims+=" $step"
-  done
-  for pid in $victims; do kill -KILL "$pid" 2>/dev/null; done
+  for pid in $(slurm_steps "$1"; marked "SLURMD_NODENAME=$1\$"); do kill -KILL "$pid" 2>/dev/null; done
 }
 
 # slurm_none: until no job is left.
