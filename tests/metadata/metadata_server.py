@@ -11,7 +11,8 @@ the test:
                                                  Preempt, Terminate, Reboot, Freeze, other (azure: of another machine)
     /-/clear?host=H                              the notice is withdrawn
     /-/fault?host=H&kind=K                       from now on: hang, rubbish, wrong, oversized, redirect, slow (5 s), 500,
-                                                 401, cut, none
+                                                 cut, none; 401: the token of AWS is not valid any more, and no new
+                                                 one is either while the fault lasts
     /-/skew?host=H&s=3600                        the clock of the service is so many seconds ahead of that of this machine
     /-/counts?host=H                             "requests 12 denied 0 acknowledged 1 strayed 0"
 
@@ -28,7 +29,6 @@ from email.utils import formatdate
 
 changed = threading.Condition()
 hosts = {}
-TOKEN = "AQAEAL-t0ken=="
 EVENTS = ("Preempt", "Terminate", "Reboot", "Redeploy", "Freeze", "other")
 PATIENCE = 60
 
@@ -39,6 +39,7 @@ class Host:
         self.fault = "none"
         self.skew = 0.0
         self.version = 0
+        self.token = "AQAEAL-t0ken-0=="
         self.counts = {"requests": 0, "denied": 0, "acknowledged": 0, "strayed": 0}
 
     def now(self):
@@ -82,7 +83,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 host.counts["requests"] += 1
                 fault = host.fault
             self.skew = host.skew
-            if not self.is_broken(host, fault):
+            if not self.is_broken(host, fault, path):
                 self.serve(host, "/" + path, query)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
@@ -97,6 +98,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             host.notice = None
         elif what == "fault":
             host.fault = query["kind"]
+            if host.fault == "401":
+                host.token = f"AQAEAL-t0ken-{host.version + 1}=="
         elif what == "skew":
             host.skew = float(query["s"])
         elif what != "counts":
@@ -105,7 +108,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         changed.notify_all()
         return " ".join(f"{name} {count}" for name, count in host.counts.items())
 
-    def is_broken(self, host, fault):
+    def is_broken(self, host, fault, path):
         """True: the request had its fault, and needs no other answer."""
         if fault == "hang":
             with changed:
@@ -130,7 +133,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif fault == "redirect":
             server = f"http://{self.headers['Host']}/strayed/"
             self.answer(302, "", [("Location", server), ("Metadata-Flavor", "Google")])
-        elif fault in ("500", "401"):
+        elif fault == "500" or (fault == "401" and path != "latest/api/token"):
             self.answer(int(fault), "no", [("Metadata-Flavor", "Google")])
         else:
             return False
@@ -162,8 +165,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path == "api/token":
             if self.command != "PUT" or not self.headers.get("X-aws-ec2-metadata-token-ttl-seconds"):
                 return self.deny(host, 400)
-            return self.answer(200, TOKEN)
-        if self.headers.get("X-aws-ec2-metadata-token") != TOKEN:
+            return self.answer(200, host.token)
+        if self.headers.get("X-aws-ec2-metadata-token") != host.token:
             return self.deny(host, 401)
         kind, wall = self.notice_of(host, "aws")
         if path == "meta-data/spot/instance-action" and kind in ("terminate", "stop", "hibernate", ""):
