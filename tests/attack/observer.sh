@@ -9,15 +9,14 @@ must_be_alone
 wiretap=$(realpath "$4")
 number=SECRNMBR # the eight bytes of the number that plain_trainer adds up
 
+taps() { [ -s "$folder/$1.tapped" ] || ! is_alive "$tap"; } # MODE
+
 # observe MODE: a job of two hosts, from its beginning to its end, in $folder/MODE.capture.
 observe() {
   local tap
   "$wiretap" "$folder/$1.capture" >"$folder/$1.tapped" 2>&1 &
   tap=$!
-  until [ -s "$folder/$1.tapped" ]; do
-    kill -0 "$tap" 2>/dev/null || break
-    read -rt 0.05 <> <(:) || :
-  done
+  await_true 'a word of the wiretap' taps "$1"
   grep -q listens "$folder/$1.tapped" || skip "$(cat "$folder/$1.tapped")"
   start -np 2 -H 127.0.0.1:1,127.0.0.2:1 --data-security "$1" "$trainer"
   finish 0

@@ -12,10 +12,8 @@ wiretap=$(realpath "$4")
 begin_job 3
 "$wiretap" "$folder/capture" replay >"$folder/tapped" 2>&1 &
 tap=$!
-until [ -s "$folder/tapped" ]; do
-  kill -0 "$tap" 2>/dev/null || break
-  read -rt 0.05 <> <(:) || :
-done
+taps() { [ -s "$folder/tapped" ] || ! is_alive "$tap"; }
+await_true 'a word of the observer' taps
 grep -q listens "$folder/tapped" || { end_job; skip "$(cat "$folder/tapped")"; }
 for ((i = 0; i < 2 * times; i++)); do
   join 4

@@ -198,7 +198,8 @@ await_round 1
 standby_options=(--store-password-file "$folder/right")
 standby
 head -c 300000 /dev/zero | tr '\0' x >"$folder/fill"
-until ! ctl --user root:right put fill <"$folder/fill" >/dev/null 2>&1; do :; done
+is_full() { ! ctl --user root:right put fill <"$folder/fill" >/dev/null 2>&1; }
+await_true 'the server of etcd without room' is_full
 end_now "$driver"
 await "$folder/sb$made.err" 'the job cannot be claimed yet, and the claim is tried again: .*etcdctl alarm disarm'
 kept_job=$job

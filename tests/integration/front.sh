@@ -117,11 +117,8 @@ kill -KILL "$child" "$(workers | head -n 1)"
 await_round 2
 # The worker that was started last prints: its file is new.
 last=$(tail -n 1 "$say" | cut -d ' ' -f 1)
-until=$((SECONDS + PATIENCE))
-until [ -s "$(echo prints/127.0.0.1/*/"$last.out")" ]; do
-  [ $SECONDS -lt $until ] || die "worker $last prints, and no file has it"
-  timeout $NAP tail -f /dev/null
-done
+has_printed() { [ -s "$(echo prints/127.0.0.1/*/"$last.out")" ]; }
+await_true "a file with what worker $last prints" has_printed
 ask stop || die "stop without a terminal: exit code $?"
 end_of_helper
 [ "$code" = 143 ] || die "without a terminal: exit code $code, not 143"
@@ -165,9 +162,11 @@ exec {slow}<>slow
 BODY_TEST=$folder "$elastic" --job "$job" --state-dir "$state" -np 1 "$trainer" --steps 50 --print 4000 >slow 2>>"$err" &
 driver=$!
 await "$err" 'the job is over: finished'
-until [ "$(sqlite3 -readonly "$state/job.db" 'SELECT ended FROM fact')" = 1 ]; do
+end_is_recorded() {
   is_alive "$driver" || die 'the driver has ended, and has not recorded the end'
-done
+  [ "$(sqlite3 -readonly "$state/job.db" 'SELECT ended FROM fact')" = 1 ]
+}
+await_true 'the end in the journal' end_is_recorded
 kill -KILL "$(cat "$state/lock")"
 await_driver
 [ "$code" = 0 ] || die "the driver died after the end of the job: exit code $code, not 0"

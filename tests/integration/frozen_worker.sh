@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# SIGSTOP to a worker of a real training: status, hosts and top name that worker, and no other one, while its silence
-# grows; when it goes on, the commits do.
+# SIGSTOP to a worker of a real training: status and hosts name that worker, and no other one, while its silence grows;
+# when it goes on, the commits do.
 #
 #     frozen_worker.sh ELASTIC COUNT
 . "$(dirname "$0")/../shell/lib.sh"
@@ -22,14 +22,16 @@ of_worker() {
   grep -oE "\"name\":\"$1\".*" answer | grep -oE "\"slot\":$2,[^}]*" | head -n 1 | sed -n "s/.*\"$3\":\"\{0,1\}\([0-9.]*\).*/\1/p"
 }
 
+# past INDEX: a commit after that one of round 1 is the newest one now.
+past() { ask status --json >answer && above "$(field newest | cut -d. -f2)" "$1"; }
+
 start -np 4 -H 127.0.0.1:2,127.0.0.2:2 --beat 500ms --lease 1h "$trainer" "$say" "$folder/stop"
 await_round 4
 
 # All is well: commits are made, and no worker lags.
 status '"newest":"1\.[1-9][0-9]*".*"commits_per_s":[0-9]*[1-9].*"lagging":\[\]'
-before=$(field newest)
-status "\"newest\":\"1\.[0-9]*\""
-until above "$(field newest | cut -d. -f2)" "$(cut -d. -f2 <<<"$before")"; do status newest; done
+before=$(field newest | cut -d. -f2)
+await_true "a commit after 1.$before" past "$before"
 
 # One is frozen. All stand still with it, as they train together; only that one is silent.
 frozen=$(for pid in $(workers HVD_HOST=127.0.0.2); do [ "$(variable "$pid" HVD_SLOT)" != 1 ] || echo "$pid"; done)
@@ -55,7 +57,7 @@ grep -qE '^commits    newest 1\.[0-9]+, .* ago' answer || die "no commits: $(cat
 stood=$(sed -n 's/^commits    newest 1\.\([0-9]*\).*/\1/p' answer)
 kill -CONT "$frozen"
 status '"lagging":\[\]'
-until above "$(field newest | cut -d. -f2)" "$stood"; do status newest; done
+await_true "a commit after 1.$stood" past "$stood"
 : >"$folder/stop"
 finish 0
 say_line "worker 127.0.0.2:1 was named as silent, then went on past commit 1.$stood"

@@ -51,11 +51,12 @@ begin living -np 1 sh -c "touch $folder/living; exec sleep 1000"
 living=$driver
 begin orphan -np 1 sh -c "touch $folder/orphan; exec sleep 1000"
 orphan=$driver
-until [ -e "$folder/living" ] && [ -e "$folder/orphan" ]; do
+both_work() {
   is_alive "$living" || die 'the driver of living has ended'
   is_alive "$orphan" || die 'the driver of orphan has ended'
-  timeout $NAP tail -f /dev/null
-done
+  [ -e "$folder/living" ] && [ -e "$folder/orphan" ]
+}
+await_true 'the files of two workers' both_work
 kill -KILL $orphan
 driver=$orphan
 await_driver
@@ -108,7 +109,8 @@ rm -r "$root/broken"
 
 # the orphan has lost nothing: it is taken over, and ended
 BODY_TEST=$folder "$elastic" --resume orphan >>"$out" 2>>"$err" </dev/null &
-until says 'orphan' jobs && grep -q 'orphan *living' answer; do timeout $NAP tail -f /dev/null; done
+is_taken_over() { says 'orphan' jobs && grep -q 'orphan *living' answer; }
+await_true 'a driver of orphan' is_taken_over
 for name in orphan living; do says 'is being stopped' stop $name; done
 driver=$living
 await_driver

@@ -19,14 +19,9 @@ begin() { # PREEMPTION
   await_round 2
   agent_log=$state/agents/$host.log
 }
+counted() { [ "$(metadata_count "$host" "$1")" -ge "$2" ]; } # NAME COUNT
 # asked COUNT: until the service of the host was asked so often again.
-asked() {
-  local to=$(($(metadata_count "$host" requests) + $1)) until=$((SECONDS + PATIENCE))
-  until [ "$(metadata_count "$host" requests)" -ge "$to" ]; do
-    [ $SECONDS -lt $until ] || die "the service of $host is not asked any more"
-    timeout $NAP tail -f /dev/null
-  done
-}
+asked() { await_true "$1 more requests to the service of $host" counted requests $(($(metadata_count "$host" requests) + $1)); }
 over() {
   ask stop >/dev/null || die "stop: exit code $?"
   await_driver
@@ -91,7 +86,7 @@ done
 [ "$(metadata_count "$host" acknowledged)" = "$acknowledged" ] || die 'a foreign event was acknowledged'
 metadata notice "host=$host" cloud=azure in=120 kind=Terminate >/dev/null
 await "$err" "$host: the notice is honoured"
-until [ "$(metadata_count "$host" acknowledged)" -gt "$acknowledged" ]; do timeout $NAP tail -f /dev/null; done
+await_true "the acknowledgement of $host" counted acknowledged $((acknowledged + 1))
 over
 
 # auto asks no service on a machine that is in no cloud, and only its own cloud on one that is.

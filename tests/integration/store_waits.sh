@@ -7,10 +7,11 @@
 . "$(dirname "$0")/../shell/lib.sh"
 test_begin "$@"
 
-# For how many seconds the driver says that it runs.
-driver_runs() {
+# has_run SECONDS: the driver says that it runs for so long, or for longer. In $runs: for how long.
+has_run() {
   ask status --json >answer || die "status: $(cat answer)"
-  grep -oE '"for_s":[0-9]+' answer | head -n 1 | cut -d : -f 2
+  runs=$(grep -oE '"for_s":[0-9]+' answer | head -n 1 | cut -d : -f 2)
+  [ "$runs" -ge "$1" ]
 }
 
 start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 --beat 200ms --stall-shutdown 3s --prepare-timeout 3s \
@@ -32,8 +33,8 @@ await "$err" 'round 2 \(recovery\): size 3' # its record waits, and the round wi
 kill -KILL "${die_here[1]}"
 await "$err" 'round 2 is revoked'           # and this waits for the round
 await "$err" 'no worker is judged for what it was not told'
-begun=$(driver_runs)
-until [ $(($(driver_runs) - begun)) -ge 9 ]; do :; done
+has_run 0 || die "for how long the driver runs is not in $(cat answer)"
+await_true 'nine more seconds of the driver' has_run $((runs + 9))
 echo 'ROLLBACK;' >&"${LOCK[1]}"
 await "$err" 'the journal is written again after'
 

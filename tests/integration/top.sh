@@ -61,11 +61,7 @@ look stopped
 await stopped 'q quit'
 child=$(pgrep -P "$viewer") || die 'the viewer has no process'
 press ctrl-z
-until=$((SECONDS + PATIENCE))
-until grep -q '^State:.*stopped' "/proc/$child/status"; do
-  [ $SECONDS -lt $until ] || die "Ctrl-Z does not stop the viewer: $(grep State "/proc/$child/status")"
-  timeout $NAP tail -f /dev/null
-done
+await_true 'the stop of the viewer by Ctrl-Z' grep -q '^State:.*stopped' "/proc/$child/status"
 gives_back stopped
 kill -CONT "$child"
 await_after stopped 'q quit' 1 'job .*running'
@@ -91,11 +87,8 @@ exec 7>&-
 look fourth
 await fourth 'q quit'
 ask stop >/dev/null || die 'stop'
-until=$((SECONDS + PATIENCE))
-until grep -q 'no driver of this job' fourth; do # no further line comes, only the last one anew
-  [ $SECONDS -lt $until ] || die "nothing about the end of the driver: $(tail -c 300 fourth | cat -v)"
-  timeout $NAP tail -f /dev/null
-done
+# no further line comes, only the last one anew
+await_true 'a word about the end of the driver' grep -q 'no driver of this job' fourth
 press q
 ends 0
 gives_back fourth

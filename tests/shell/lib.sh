@@ -165,6 +165,16 @@ await_end() {
   timeout "${2:-$PATIENCE}" tail -s $NAP -f --pid="$1" /dev/null
 }
 
+# await_true WHAT COMMAND...: until the command succeeds. WHAT says for what the test waits.
+await_true() {
+  local what=$1 until=$((SECONDS + PATIENCE))
+  shift
+  until "$@"; do
+    [ $SECONDS -lt $until ] || die "$what: it did not come"
+    timeout $NAP tail -f /dev/null
+  done
+}
+
 # Its exit code is in $code. bash has something to say of those that were killed: not here.
 await_driver() {
   { await_end "$driver"; } 2>/dev/null || die "the driver ($driver) does not end"

@@ -82,11 +82,14 @@ pod_start() { # TEMPLATE POD NET
   if [ "$1" = train-driver ]; then pod_words+=("${training[@]}"); fi
   pod_run "$pod" "$3" pod_words pod_mounts >>"$pod.log" 2>&1 </dev/null &
   pod_outer[$pod]=$!
-  until [ "$(readlink "/proc/${pod_inner[$pod]:-none}/root")" = "$folder/pods/$pod" ]; do
-    is_alive "${pod_outer[$pod]}" || die "$pod does not start: $(cat "$pod.log")"
-    read -r "pod_inner[$pod]" _ 2>/dev/null <"/proc/${pod_outer[$pod]}/task/${pod_outer[$pod]}/children" || true
-    timeout "$NAP" tail -f /dev/null
-  done
+  await_true "the root of $pod" pod_has_root "$pod"
+}
+
+# In pod_inner: its first process, once that one exists.
+pod_has_root() {
+  is_alive "${pod_outer[$1]}" || die "$1 does not start: $(cat "$1.log")"
+  read -r "pod_inner[$1]" _ 2>/dev/null <"/proc/${pod_outer[$1]}/task/${pod_outer[$1]}/children" || true
+  [ "$(readlink "/proc/${pod_inner[$1]:-none}/root")" = "$folder/pods/$1" ]
 }
 
 pod_ended() { # POD CODE
