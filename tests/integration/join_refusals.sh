@@ -75,7 +75,7 @@ kill -TERM "$pid"
 await join-a.log 'host a has joined the job' 2
 await_round 3
 refused wrong 1 'the token is wrong, or that driver is one of another job'
-grep -q 'token' "$err" || die 'the log of the driver says nothing of tokens'
+grep -q 'turned away, the peer has another key' "$err" || die 'the driver does not say that a host has another key'
 
 # the secret of a token is nowhere in the job's store or log
 for secret in "$(cat token)" "$(cat once)"; do
