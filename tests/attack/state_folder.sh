@@ -7,14 +7,12 @@
 test_begin "$@"
 stranger=12345
 
-# An unfinished job whose command leaves a mark; its driver and its agent are killed.
+# An unfinished job whose command leaves a mark; all its processes are killed.
 planted() {
   new_job
   start -np 1 -H 127.0.0.1:1 sh -c "echo ran >>$folder/ran; exec $trainer --say $say"
   await_round 1
-  kill_driver
-  for pid in $(marked); do kill -KILL "$pid" 2>/dev/null; done
-  for pid in $(marked); do await_end "$pid"; done
+  lose_all
   : >"$folder/ran"
 }
 

@@ -31,12 +31,7 @@ begin
 for ((i = 1; i <= times; i++)); do
   await "$asked" "^$(($(newest_asked) + 20 * (1 + RANDOM % 3))) "
   timeout "0.0$((10 + RANDOM % 90))" tail -f /dev/null
-  all=$(marked)
-  # shellcheck disable=SC2086
-  kill -KILL $all 2>/dev/null
-  await_driver
-  for pid in $(marked); do kill -KILL "$pid" 2>/dev/null; await_end "$pid"; done
-  is_alive "$driver" && die "kill $i: the driver lives"
+  lose_all
   durable=$(newest_asked)
   lines=$(wc -l <"$made")
   begin

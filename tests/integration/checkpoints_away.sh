@@ -34,11 +34,7 @@ await "$err" 'the store of checkpoints answers'
 await "$err" 'checkpoint .* is complete' $((complete + 1))
 say_line "checkpoints go on"
 
-all=$(marked)
-# shellcheck disable=SC2086
-kill -KILL $all 2>/dev/null
-await_driver
-for pid in $(marked); do kill -KILL "$pid" 2>/dev/null; await_end "$pid"; done
+lose_all
 mv "$kept" "$kept.away"
 begin
 await "$err" 'the next round waits for the store of checkpoints'

@@ -79,11 +79,7 @@ for host in 127.0.0.1 127.0.0.2; do
 done
 await "$err" 'all hosts with workers are to leave'
 await "$err" 'checkpoint .* is complete' 2 # the second one has what came after the notices
-# shellcheck disable=SC2046
-kill -KILL $(marked) 2>/dev/null
-await_driver
-for pid in $(marked); do kill -KILL "$pid" 2>/dev/null; done
-for pid in $(marked); do await_end "$pid"; done
+lose_all
 last=$(awk '$3 > last { last = $3 } END { print last }' "$made")
 new_job
 begin

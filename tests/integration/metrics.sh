@@ -4,24 +4,12 @@
 #
 #     metrics.sh ELASTIC TRAINER
 . "$(dirname "$0")/../shell/lib.sh"
+. "$(dirname "$0")/../shell/metrics.sh"
 test_begin "$@"
 
-# scrape [ACCEPT]: into the file scraped. The address is that of the newest driver.
-scrape() {
-  local url
-  url=$(grep -oE 'http://[^ ]+/metrics' "$err" | tail -n 1)
-  python3 - "$url" "${1:-text/plain}" >scraped 2>scrape.err <<'PY' || die "$url: $(cat scrape.err)"
-import sys, urllib.request
-request = urllib.request.Request(sys.argv[1], headers={"Accept": sys.argv[2]})
-with urllib.request.urlopen(request, timeout=60) as answer:
-    sys.stdout.buffer.write(answer.read())
-    assert ("openmetrics" in answer.headers["Content-Type"]) == ("openmetrics" in sys.argv[2]), answer.headers
-PY
-}
-
-# compare: the metrics say what status, hosts and changes say at the same time, as far as that stands still.
+# compare: the metrics say what status and changes say at the same time, as far as that stands still.
 compare() {
-  scrape
+  scrape text/plain
   ask status --json >status.json || die 'status --json'
   ask changes --json >changes.json || die 'changes --json'
   python3 - >compared 2>&1 <<'PY' || die "the metrics: $(cat compared)"
@@ -122,7 +110,7 @@ if promtool --version >answer 2>&1; then
   new_job
   start -np 1 --metrics 0 "$trainer" --say "$say"
   trains 1
-  scrape
+  scrape text/plain
   promtool check metrics <scraped >answer 2>&1 || die "promtool: $(cat answer)"
   [ ! -s answer ] || die "promtool has remarks: $(cat answer)"
   ask stop >answer 2>&1 || die "stop: $(cat answer)"

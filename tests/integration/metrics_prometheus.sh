@@ -6,6 +6,7 @@
 #     metrics_prometheus.sh ELASTIC TRAINER
 deploy=$(realpath "$(dirname "$0")/../../deploy/prometheus")
 . "$(dirname "$0")/../shell/lib.sh"
+. "$(dirname "$0")/../shell/metrics.sh"
 helper=$(realpath "$(dirname "$0")/../shell/prometheus.py")
 { prometheus --version && promtool --version; } >/dev/null 2>&1 ||
   skip 'there is no prometheus here; ./dev setup prometheus installs it'
@@ -70,7 +71,7 @@ pending HvdBlacklistCooling
 pending HvdFewerWorkersThanAsked
 await_stored 'count(ALERTS{alertstate="firing"})' ''
 
-curl --silent --show-error --fail "$url" >scraped 2>answer || die "$url: $(cat answer)"
+scrape text/plain
 asks names scraped "$deploy/dashboard.json" alerts.yml
 cat asked
 promtool check metrics <scraped >answer 2>&1 || die "promtool: $(cat answer)"

@@ -58,14 +58,7 @@ for ((i = 1; i <= times; i++)); do
   complete=$(grep -c 'checkpoint .* is complete' "$err")
   await "$err" 'checkpoint .* is complete' $((complete + 1 + RANDOM % 3))
   timeout "0.0$((10 + RANDOM % 90))" tail -f /dev/null
-  all=$(marked)
-  killed=${EPOCHREALTIME/[.,]/}
-  # All at once: no process is left that could start another one.
-  # shellcheck disable=SC2086
-  kill -KILL $all 2>/dev/null
-  await_driver
-  for pid in $(marked); do kill -KILL "$pid" 2>/dev/null; await_end "$pid"; done
-  is_alive "$driver" && die "kill $i: the driver lives"
+  lose_all
   before=$(newest_complete)
   [ -n "$before" ] || die "kill $i: no checkpoint is complete"
   last=$(awk '$3 > last { last = $3 } END { print last + 0 }' "$made")

@@ -6,7 +6,8 @@
 #
 #     pool_lost_train.sh ELASTIC MLP AUDIT TIMES [SEED [s3]]
 . "$(dirname "$0")/../shell/lib.sh"
-[ "${6:-}" != s3 ] || . "$(dirname "$0")/../shell/s3.sh"
+place=${6:-directory}
+[ "$place" != s3 ] || . "$(dirname "$0")/../shell/s3.sh"
 audit=$(realpath "$3")
 test_begin "$@"
 times=$4
@@ -16,7 +17,7 @@ say_line "seed $seed"
 
 MOST=16 # times as many steps as at first: no machine is so busy
 each=250 # steps from one loss to the next
-[ "${6:-}" != s3 ] || each=2000
+[ "$place" != s3 ] || each=2000
 steps=$((each * (times + 1)))
 most=$((MOST * steps))
 intervals=(100ms 20c 5c 250ms)
@@ -41,28 +42,25 @@ peace() {
 
 # Loses the pool so often; false when the training was over before.
 lose() {
-  local i complete pid all
+  local i complete
   new_job
   rm -rf samples
   mkdir samples
   kept=$folder/checkpoints-$steps
-  [ -z "${s3_pid:-}" ] || kept=s3://kept/of-$steps
+  [ "$place" != s3 ] || kept=s3://kept/of-$steps
   begin_again "${intervals[0]}"
   for ((i = 1; i <= times; i++)); do
     complete=$(grep -c 'checkpoint .* is complete' "$err")
     await_or_end "$err" 'checkpoint .* is complete' $((complete + 1 + RANDOM % 3)) || return
     timeout "0.0$((10 + RANDOM % 90))" tail -f /dev/null
-    mapfile -t all < <(marked)
-    kill -KILL "${all[@]}" 2>/dev/null
-    await_driver
-    for pid in $(marked); do kill -KILL "$pid" 2>/dev/null; await_end "$pid"; done
+    lose_all
     [ ! -s lost ] || return # it was over as it was killed
     begin_again "${intervals[i % ${#intervals[@]}]}"
     await_or_end "$err" 'the training goes on from' "$i" || return
   done
 }
 
-if [ "${6:-}" = s3 ]; then
+if [ "$place" = s3 ]; then
   s3_start
   s3_fault "kind=500,503,html,reset,late,late500,truncate,error200&percent=10&seed=$seed"
 fi
@@ -84,4 +82,4 @@ cmp -s peace lost || die "seed $seed: the losses differ from those in peace: $(d
 "$audit" samples >audited || die "seed $seed: $(cat audited)"
 say_line "$times times all processes were killed, in $steps steps: the same loss in each step and the same parameters as in" \
   "peace; $(tail -n 1 audited)"
-[ -z "${s3_pid:-}" ] || say_line "the server of S3: $(s3_counts)"
+[ "$place" != s3 ] || say_line "the server of S3: $(s3_counts)"

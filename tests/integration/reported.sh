@@ -4,6 +4,7 @@
 #
 #     reported.sh ELASTIC TRAINER
 . "$(dirname "$0")/../shell/lib.sh"
+. "$(dirname "$0")/../shell/metrics.sh"
 test_begin "$@"
 
 # shows PYTHON: until this holds of `values`, the values in status --json by name; that JSON is in the file answer.
@@ -36,13 +37,7 @@ grep -qE '^reported   loss 0\.[0-9]+, [^ ]+ ago at commit 1\.[0-9]+$' answer || 
 grep -qE '^           nan NaN, ' answer || die "status has no NaN: $(cat answer)"
 
 # The metrics.
-scrape() {
-  local url
-  url=$(grep -oE 'http://[^ ]+/metrics' "$err" | tail -n 1)
-  python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=60).read().decode())' "$url" >scraped ||
-    die "$url does not answer"
-}
-scrape
+scrape text/plain
 for line in 'hvd_elastic_reported{name="loss"} [0-9.e-]+' 'hvd_elastic_reported{name="nan"} NaN' \
   'hvd_elastic_reported{name="inf"} -Inf' 'hvd_elastic_reported{name="once"} 1' \
   'hvd_elastic_reported_age_seconds{name="loss"} [0-9.]+'; do

@@ -41,10 +41,7 @@ PYTHON
 new_job
 start -np 2 --min-np 2 -H 127.0.0.1:1,127.0.0.2:1 "$trainer" "${words[@]}" --save "$folder/job" --step-ms 20
 await "$out" 'step 50,'
-mapfile -t all < <(marked)
-kill -KILL "${all[@]}" 2>/dev/null || true
-await_driver
-for pid in "${all[@]}"; do await_end "$pid"; done
+lose_all
 rm -rf "$HOME/.local" # the lock files of agents that were killed
 new_job
 start -np 2 --min-np 2 -H 127.0.0.1:1,127.0.0.2:1 "$trainer" "${words[@]}" --save "$folder/job" --curve "$folder/curve"

@@ -142,6 +142,23 @@ new_job() {
   round=0
 }
 
+# serve NAME PYTHON PROGRAM: a server in Python, until the test ends; without our mark, as it outlives a job that loses all
+# its processes. In $address: its address, which it writes to a file when it is ready.
+serve() {
+  local name=$1 pid
+  "$2" "$3" 127.0.0.1 "$folder/$name.url" >"$folder/$name.log" 2>&1 </dev/null &
+  pid=$!
+  helpers+=("$pid")
+  await_true "the address of the server $name" serves "$name" "$pid"
+  # shellcheck disable=SC2034 # for the scripts
+  address=$(cat "$folder/$name.url")
+}
+
+serves() {
+  is_alive "$2" || die "the server $1 does not start: $(cat "$folder/$1.log")"
+  [ -s "$folder/$1.url" ]
+}
+
 # ---- the driver ------------------------------------------------------------------------------------
 
 # start WORDS...: in the background, of this job; what it prints is appended. For limits that suit
@@ -186,6 +203,18 @@ await_driver() {
 kill_driver() {
   kill -KILL "$driver"
   await_driver
+}
+
+# lose_all: driver, agents and workers are killed at once, so that no process is left that could start another one. $killed:
+# when, in microseconds.
+lose_all() {
+  local all pid
+  mapfile -t all < <(marked)
+  # shellcheck disable=SC2034 # for the scripts
+  killed=${EPOCHREALTIME/[.,]/}
+  kill -KILL "${all[@]}" 2>/dev/null
+  await_driver
+  for pid in $(marked); do kill -KILL "$pid" 2>/dev/null; await_end "$pid"; done
 }
 
 # await FILE REGEX [COUNT]: until so many of its lines match.

@@ -23,16 +23,8 @@ PY
 metadata_count() { metadata counts "host=$1" | sed -E "s/.*\\b$2 ([0-9]+).*/\\1/"; }
 
 metadata_start() {
-  local until=$((SECONDS + PATIENCE))
-  # without the mark of the test: the server outlives a job
-  python3 "$metadata_root/metadata/metadata_server.py" 127.0.0.1 "$folder/metadata.url" \
-    >"$folder/metadata.log" 2>&1 </dev/null &
-  helpers+=($!)
-  until [ -s "$folder/metadata.url" ]; do
-    [ $SECONDS -lt $until ] || die "the metadata server does not start: $(cat "$folder/metadata.log")"
-    timeout "$NAP" tail -f /dev/null
-  done
-  metadata_server=$(cat "$folder/metadata.url")
+  serve metadata python3 "$metadata_root/metadata/metadata_server.py"
+  metadata_server=$address
 }
 
 # A stand-in for the agent gives the agent of each host its own services, as all hosts of a test are one machine: it looks
