@@ -12,11 +12,11 @@
 #include "driver/core/roster.h"
 #include "driver/core/values.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct compact {
     const struct core *core;
+    struct arena *memory; /* of texts that outlive the call that writes them */
     compact_record_fn *each;
     void *arg;
     int rc; /* of the first call that failed; after it nothing is written */
@@ -118,37 +118,59 @@ static void compact_round(struct compact *own, const struct round *round, enum m
     });
 }
 
+/* Writes a record with a value, whose digits stay as long as the records. */
+static void compact_value(struct compact *own, struct journal_record record, const void *value,
+                          size_t length)
+{
+    char *digits = arena_alloc(own->memory, 2 * length + LIMIT_ADDRESSES);
+    const char **items = arena_alloc_array(own->memory, LIMIT_ADDRESSES, sizeof(*items));
+
+    if (digits && items) {
+        record.kind = JOURNAL_STORE;
+        record.addresses = values_digits((struct msg_bytes){ value, length }, digits, items);
+        compact_put(own, record);
+    } else if (!own->rc) {
+        own->rc = HVD_E_NOMEM;
+    }
+}
+
 /* Writes the values that can still be used, and the last change of each live worker. */
 static void compact_values(struct compact *own)
 {
     const struct core *core = own->core;
-    char digits[VALUES_DIGITS_MAX];
-    const char *items[LIMIT_ADDRESSES];
     const struct value_entry *entry;
     const struct worker *worker;
 
-    VEC_EACH (entry, &core->roster.values.table.entries) {
-        struct msg_bytes value = { entry->value, entry->length };
-
+    VEC_EACH (entry, &core->roster.values.table.entries)
         if (values_stand(core, entry->round))
-            compact_put(
-                own, (struct journal_record){ .kind = JOURNAL_STORE,
-                                              .round = entry->round,
-                                              .text = entry->key,
-                                              .code = VALUE_SET,
-                                              .addresses = values_digits(value, digits, items) });
-    }
-    for (size_t i = 0; (worker = roster_next(core, &i));) {
-        const char *sum = worker->values.sum;
-        struct msg_bytes value = { (const uint8_t *)sum, strlen(sum) };
-
+            compact_value(own,
+                          (struct journal_record){
+                              .round = entry->round, .text = entry->key, .code = VALUE_SET },
+                          entry->value, entry->length);
+    for (size_t i = 0; (worker = roster_next(core, &i));)
         if (worker->values.number)
-            compact_put(
-                own, (struct journal_record){ .kind = JOURNAL_STORE,
-                                              .incarnation = worker->incarnation,
-                                              .check = worker->values.number,
-                                              .code = VALUE_NUMBER,
-                                              .addresses = values_digits(value, digits, items) });
+            compact_value(own,
+                          (struct journal_record){ .incarnation = worker->incarnation,
+                                                   .check = worker->values.number,
+                                                   .code = VALUE_NUMBER },
+                          worker->values.sum, strlen(worker->values.sum));
+}
+
+/* Writes that a host has used a token, or that the token is revoked: such a record has its id,
+ * which is the first word of its text. */
+static void compact_token_use(struct compact *own, const struct core_token *token,
+                              struct journal_record record)
+{
+    size_t length = strcspn(token->text, " ");
+    char *id = arena_alloc(own->memory, length + 1);
+
+    if (id) {
+        memcpy(id, token->text, length);
+        record.kind = JOURNAL_TOKEN;
+        record.text = id;
+        compact_put(own, record);
+    } else if (!own->rc) {
+        own->rc = HVD_E_NOMEM;
     }
 }
 
@@ -164,18 +186,12 @@ static void compact_tokens(struct compact *own)
                                                   .host = token->host,
                                                   .value = (int32_t)token->uses,
                                                   .wall_us = token->until_wall_us });
-        for (size_t i = 0; i <= token->used.count; i++) {
-            char id[9];
-            bool used = i < token->used.count;
-
-            snprintf(id, sizeof(id), "%.8s", token->text);
-            if (used || token->revoked)
-                compact_put(own,
-                            (struct journal_record){ .kind = JOURNAL_TOKEN,
-                                                     .code = used ? TOKEN_USED : TOKEN_REVOKED,
-                                                     .text = id,
-                                                     .host = used ? token->used.items[i] : NULL });
-        }
+        for (size_t i = 0; i < token->used.count; i++)
+            compact_token_use(
+                own, token,
+                (struct journal_record){ .code = TOKEN_USED, .host = token->used.items[i] });
+        if (token->revoked)
+            compact_token_use(own, token, (struct journal_record){ .code = TOKEN_REVOKED });
     }
 }
 
@@ -197,9 +213,9 @@ static void compact_goodput(struct compact *own)
     }
 }
 
-int core_compact(const struct core *core, compact_record_fn *each, void *arg)
+int core_compact(const struct core *core, struct arena *memory, compact_record_fn *each, void *arg)
 {
-    struct compact own = { .core = core, .each = each, .arg = arg };
+    struct compact own = { .core = core, .memory = memory, .each = each, .arg = arg };
     const struct round *first = core->last.number ? &core->last : &core->current;
 
     /* A moment at which only the whole journal tells what is under way is rare and short in a job

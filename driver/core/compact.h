@@ -5,16 +5,22 @@
 #ifndef DRIVER_CORE_COMPACT_H
 #define DRIVER_CORE_COMPACT_H
 
+#include "base/arena.h"
 #include "driver/core/core.h"
 
-/* The record is valid until the core is freed. Another value than 0 ends core_compact. */
+/* Cap of the memory in which core_compact writes the texts of records that the core does not hold
+ * as such: the digits of values, and ids of tokens. */
+#define COMPACT_BYTES (8 * (size_t)LIMIT_STORE_BYTES + 256 * (size_t)LIMIT_WORKERS)
+
+/* The record is valid until the core and the memory of core_compact are freed. Another value than 0
+ * ends core_compact. */
 typedef int compact_record_fn(void *arg, const struct journal_record *record);
 
 /* Called instead of the start, when the whole journal was replayed (core_replay): calls `each` for
  * each record of a shorter journal; a new core that replays these records has the same state as
  * this core. Returns the first value other than 0 of `each`, or HVD_DONE: a journal of this moment
  * is kept as it is, because the job has not trained yet, is ending, or has failures that are not
- * judged. */
-int core_compact(const struct core *core, compact_record_fn *each, void *arg);
+ * judged. HVD_E_NOMEM. `memory`: has the cap COMPACT_BYTES. */
+int core_compact(const struct core *core, struct arena *memory, compact_record_fn *each, void *arg);
 
 #endif

@@ -15,8 +15,9 @@ int values_replay(struct core *core, const struct journal_record *record) MUST_C
 /* true: members of this round can still use its values; round 0: those of the job */
 bool values_stand(const struct core *core, uint64_t round);
 
-/* Writes a value in hexadecimal digits into `memory` (VALUES_DIGITS_MAX bytes), cut into texts of
- * at most LIMIT_TEXT_BYTES, each ended by NUL. A STORE record has these texts in its field
+/* Writes a value in hexadecimal digits into `memory` (2 bytes for each of the value, and
+ * LIMIT_ADDRESSES; at most VALUES_DIGITS_MAX bytes), cut into texts of at most LIMIT_TEXT_BYTES,
+ * each ended by NUL. A STORE record has these texts in its field
  * `addresses`, so there are at most LIMIT_ADDRESSES of them, and `items` has room for that many.
  * Returns the texts. */
 #define VALUES_DIGITS_MAX (2 * LIMIT_STORE_VALUE_BYTES + LIMIT_ADDRESSES)

@@ -14,7 +14,8 @@
 
 struct compacting {
     struct core *core;
-    struct VEC(struct journal_record) records; /* they borrow from the core */
+    struct arena memory;                       /* the records borrow from it and from the core */
+    struct VEC(struct journal_record) records; /* kept until store_replace has written them */
 };
 
 static int compact_take(void *arg, const struct journal_record *record)
@@ -34,8 +35,9 @@ int journal_compact(struct store *store, const struct core_config *config, uint6
     uint64_t read = 0;
     int rc = own.core ? store_replay_core(store, own.core, &read, err) : HVD_E_NOMEM;
 
+    arena_init(&own.memory, COMPACT_BYTES);
     if (!rc)
-        rc = core_compact(own.core, compact_take, &own);
+        rc = core_compact(own.core, &own.memory, compact_take, &own);
     if (rc && rc != HVD_DONE && !read)
         err_set(err, rc, "the journal cannot be compacted: %s; the driver tries again later",
                 err_text(rc));
@@ -46,6 +48,7 @@ int journal_compact(struct store *store, const struct core_config *config, uint6
     if (!rc)
         *ret_records = own.records.count;
     VEC_RELEASE(&own.records);
+    arena_release(&own.memory);
     core_free(own.core);
     return rc;
 }

@@ -163,7 +163,9 @@ out:
 TEST(a_successor_knows_the_same)
 {
     struct core *compacted = NULL;
+    struct arena memory;
 
+    arena_init(&memory, COMPACT_BYTES);
     CHECK_OK(t, tape_init(&tape));
     CHECK_PLAY(t, &tape,
                TRAINED_10S "exited 4 exit1\nrecovering 1-3 held=1.5\nentered 1-3\nwait 2m\n"
@@ -172,10 +174,11 @@ TEST(a_successor_knows_the_same)
     CHECK_HAS(t, shown, "training 82.5/257.5 ");
     compacted = core_create(&tape.config, NULL);
     CHECK(t, compacted);
-    CHECK_OK(t, core_compact(tape.core, put, compacted));
+    CHECK_OK(t, core_compact(tape.core, &memory, put, compacted));
     same_sums(t, tape.core, compacted);
 out:
     core_free(compacted);
+    arena_release(&memory);
     tape_release(&tape);
 }
 

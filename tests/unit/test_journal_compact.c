@@ -1,6 +1,7 @@
 /*
  * test_journal_compact.c: the journal of a long job is compacted in its file: at every moment of a
- * job that loses workers, what a successor knows is the same, and later records follow on it.
+ * job that loses workers, what a successor knows is the same, and later records follow on it. The
+ * values of the job and its tokens are among what it knows.
  */
 #include "bench/churn.h"
 #include "driver/core/compact.h"
@@ -18,12 +19,14 @@
 static struct store *file;
 static struct core *core;
 static struct core_config config;
+static struct arena memory; /* of the last core_compact */
 static int configured;
 
 static void begin(struct test *t)
 {
     file = NULL;
     core = NULL;
+    arena_init(&memory, COMPACT_BYTES);
     testjob_start(t);
     core_config_init(&config);
     config.job = "job";
@@ -36,6 +39,7 @@ static void end(struct test *t)
 {
     (void)t;
     core_free(core);
+    arena_release(&memory);
     testjob_end(&file);
     testjob_stop();
 }
@@ -58,6 +62,9 @@ static int know(void *arg, const struct journal_record *record)
     for (size_t i = 0; i < record->members.count; i++)
         known->used += (size_t)snprintf(known->text + known->used, TEXT - known->used, " %d",
                                         (int)record->members.items[i]);
+    for (size_t i = 0; i < record->addresses.count; i++)
+        known->used += (size_t)snprintf(known->text + known->used, TEXT - known->used, " %s",
+                                        record->addresses.items[i]);
     return known->used < TEXT ? 0 : HVD_E_LIMIT;
 }
 
@@ -71,9 +78,11 @@ static int look(struct known *known)
     known->used = 0;
     *known->text = '\0';
     core_free(core);
+    arena_release(&memory);
+    arena_init(&memory, COMPACT_BYTES);
     core = core_create(&config, NULL);
     rc = core ? store_replay_core(file, core, &records, &err) : HVD_E_NOMEM;
-    return rc ? rc : core_compact(core, know, known);
+    return rc ? rc : core_compact(core, &memory, know, known);
 }
 
 static int write_next(struct churn *churn)
@@ -126,4 +135,59 @@ TEST_FLAGS(a_compacted_journal_says_the_same_at_every_moment, TEST_NO_TORTURE)
         CHECK_TEXT(t, compacted.text, whole.text);
     }
     CHECK_INT(t, often, >, 3);
+}
+
+/* The records of what workers have stored and hosts may use: two values and a number, and two
+ * tokens, of which two hosts have used the one, and an operator has revoked the other one. */
+static int write_values_and_tokens(const struct churn *churn)
+{
+#define KEY_64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+    static const char *const one[] = { "6f6e65" }, *const two[] = { "74776f" },
+                             *const sum[] = { "37" };
+    struct journal_record records[] = {
+        {.kind = JOURNAL_STORE,    .text = "a",                .code = VALUE_SET,                                   .addresses = { one, 1 } },
+        { .kind = JOURNAL_STORE,                       .text = "b",                            .code = VALUE_SET,                                              .addresses = { two, 1 } },
+        { .kind = JOURNAL_STORE,
+         .incarnation = churn->members[0],
+         .check = 1,
+         .text = "c",
+         .code = VALUE_ADDED,
+         .addresses = { sum, 1 } },
+        { .kind = JOURNAL_TOKEN,               .code = TOKEN_MADE,                                          .text = "01234567 " KEY_64,                                                                                       .value = 3 },
+        { .kind = JOURNAL_TOKEN,                       .code = TOKEN_USED,                            .text = "01234567",                                               .host = "one" },
+        { .kind = JOURNAL_TOKEN,              .code = TOKEN_USED,                                       .text = "01234567",.host = "two" },
+        { .kind = JOURNAL_TOKEN,      .code = TOKEN_MADE,.text = "89abcdef " KEY_64,.value = 1 },
+        { .kind = JOURNAL_TOKEN,.code = TOKEN_REVOKED,.text = "89abcdef"                  },
+    };
+    int rc = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(records) && !rc; i++) {
+        const struct job_write write = { .record = &records[i] };
+
+        records[i].term = 1;
+        records[i].host = records[i].host ? records[i].host : "";
+        records[i].text = records[i].text ? records[i].text : "";
+        rc = store_write(file, &write, 1, NULL);
+    }
+    return rc;
+}
+
+TEST(values_and_tokens_are_in_a_compacted_journal)
+{
+    struct churn churn = { .number = 0 };
+    uint64_t left = 0;
+
+    CHECK_OK(t, configured);
+    CHECK_OK(t, testjob_begin(t, &file));
+    while (churn.number < CHURN_FIRST + LOSSES * CHURN_RECORDS)
+        CHECK_OK(t, write_next(&churn));
+    CHECK_OK(t, write_values_and_tokens(&churn));
+    CHECK_OK(t, look(&whole));
+    CHECK_HAS(t, whole.text, "6f6e65");
+    CHECK_HAS(t, whole.text, "74776f");
+    CHECK_HAS(t, whole.text, "01234567");
+    CHECK_HAS(t, whole.text, "two");
+    CHECK_OK(t, journal_compact(file, &config, &left, NULL));
+    CHECK_OK(t, look(&compacted));
+    CHECK_TEXT(t, compacted.text, whole.text);
 }

@@ -419,8 +419,12 @@ static int compact(struct world *world, const struct core_config *config, bool w
                    struct compacted *own)
 {
     struct core *core = make_core(world, config, whole, NULL);
-    int rc = core ? core_compact(core, keep_compacted, own) : HVD_DONE;
+    struct arena memory;
+    int rc;
 
+    arena_init(&memory, COMPACT_BYTES);
+    rc = core ? core_compact(core, &memory, keep_compacted, own) : HVD_DONE;
+    arena_release(&memory);
     core_free(core);
     return rc;
 }
