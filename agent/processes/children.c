@@ -218,7 +218,9 @@ int children_page(const struct children *children, uint64_t incarnation)
 }
 
 /* Workers that are not of rank 0 have no values. So the pages are read twice: how many values there
- * may be is counted first. A worker that is dying is in no list of child_find any more. */
+ * may be is counted first. A worker may write a value between the two, so `room` may be too large
+ * or too small. A worker that is dying has no values: child_find does not find it any more either.
+ */
 int children_reports(const struct children *children, uint64_t incarnation, struct arena *arena,
                      struct report_list *ret_reports)
 {
@@ -235,15 +237,13 @@ int children_reports(const struct children *children, uint64_t incarnation, stru
             for (uint32_t i = 0; i < LIMIT_REPORTS; i++) {
                 uint64_t said = report_get(&child->page->reports[i], &report);
 
-                if (said && !items)
+                if (said && !pass)
                     room++;
                 else if (said && count < room)
                     items[count++] = (struct report_seen){ child->incarnation, i, said, report };
             }
         }
-        if (!pass && room)
-            items = arena_alloc_array(arena, room, sizeof(*items));
-        if (room && !items)
+        if (!pass && room && !(items = arena_alloc_array(arena, room, sizeof(*items))))
             return HVD_E_NOMEM;
     }
     *ret_reports = (struct report_list){ items, count };

@@ -3,15 +3,19 @@
  * orphans (processes that a worker left behind), output that is held back or not read. No process
  * outlives its worker.
  */
+#include "proto/page.h"
 #include "tests/lib/children_bench.h"
 #include "tests/lib/fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -371,6 +375,62 @@ TEST_FLAGS(output_names_its_worker, TEST_NO_TORTURE)
     CHECK_INT(t, children_page(own.children, 1), ==, -1); /* worker 1 is unknown now */
     children_joined(own.children, 1, getpid());
     children_term(own.children, 1);
+}
+
+/* A worker that reports the same value without an end, on a thread of the test. A value that is
+ * being written (`turn` is odd) cannot be read. */
+struct reporter {
+    struct report_slot *slot;
+    _Atomic bool over;
+};
+
+static void *report_without_end(void *arg)
+{
+    struct reporter *reporter = arg;
+    uint64_t turn = atomic_load(&reporter->slot->turn);
+
+    while (!atomic_load(&reporter->over)) {
+        atomic_store(&reporter->slot->turn, ++turn);
+        for (int i = 0; i < 50; i++)
+            (void)atomic_load(&reporter->over); /* about the time of two reads */
+    }
+    atomic_store(&reporter->slot->turn, turn + turn % 2);
+    return NULL;
+}
+
+/* A list has the value or not, and is never refused, also if a value can be read only after the
+ * values were counted. */
+TEST_FLAGS(values_are_listed_while_they_are_written, TEST_NO_TORTURE)
+{
+    const struct report report = { .name = "loss" };
+    uint64_t number = bench_shell(&own, "exec sleep 1000");
+    struct page *page = MAP_FAILED;
+    struct reporter reporter = { .slot = NULL };
+    struct report_list list = { .count = 0 };
+    size_t changes = 0, count = 0;
+    pthread_t thread;
+    struct arena arena;
+    int rc = 0;
+
+    BENCH_WAIT(t, &own, bench_worker(&own, number)->pid);
+    page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+                children_page(own.children, number), 0);
+    CHECK(t, page != MAP_FAILED);
+    CHECK_OK(t, report_put(page->reports, &report));
+    reporter.slot = &page->reports[0];
+    CHECK(t, !pthread_create(&thread, NULL, report_without_end, &reporter));
+    for (int i = 0; changes < 2000 && i < 20000000 && !rc; i++) {
+        arena_init(&arena, 1 << 16);
+        rc = children_reports(own.children, number, &arena, &list);
+        changes += list.count != count;
+        count = list.count;
+        arena_release(&arena);
+    }
+    atomic_store(&reporter.over, true);
+    CHECK(t, !pthread_join(thread, NULL));
+    munmap(page, PAGE_BYTES);
+    CHECK_OK(t, rc);
+    CHECK_INT(t, changes, ==, 2000);
 }
 
 TEST_FLAGS(freeing_ends_all_workers, TEST_NO_TORTURE)
