@@ -28,7 +28,9 @@
 
 /* One direct write. A disk is fast with such a size, and the block may stay in a processor's cache.
  * Smaller objects are not written directly. */
-#define BLOCK_BYTES ((size_t)4 << 20)
+#ifndef STORAGE_BLOCK_BYTES /* smaller in tests/crash, so that its objects are written directly */
+#define STORAGE_BLOCK_BYTES ((size_t)4 << 20)
+#endif
 #define BLOCK_ALIGN 4096 /* suffices for all usual disks */
 
 struct checkpoint_dir {
@@ -129,11 +131,11 @@ static void dir_abandon(struct checkpoint_object *base)
  * errors: the bytes then go through the page cache. */
 static void dir_begin_direct(struct checkpoint_dir_object *object, uint64_t bytes)
 {
-    int flags = bytes < BLOCK_BYTES ? -1 : fcntl(object->fd, F_GETFL);
+    int flags = bytes < STORAGE_BLOCK_BYTES ? -1 : fcntl(object->fd, F_GETFL);
 
     if (flags < 0)
         return;
-    object->memory = mem_alloc(BLOCK_BYTES + BLOCK_ALIGN);
+    object->memory = mem_alloc(STORAGE_BLOCK_BYTES + BLOCK_ALIGN);
     if (!object->memory || fcntl(object->fd, F_SETFL, flags | O_DIRECT))
         return;
     object->block = (char *)object->memory + BLOCK_ALIGN - (uintptr_t)object->memory % BLOCK_ALIGN;
@@ -219,14 +221,14 @@ static int dir_write(struct checkpoint_object *base, const void *at, size_t byte
     if (!object->block)
         return dir_write_out(object, next, bytes, err);
     while (bytes > 0) {
-        size_t room = BLOCK_BYTES - object->used;
+        size_t room = STORAGE_BLOCK_BYTES - object->used;
         size_t now = bytes < room ? bytes : room;
         int rc = 0;
 
         memcpy(object->block + object->used, next, now);
         object->used += now;
-        if (object->used == BLOCK_BYTES) {
-            rc = dir_write_out(object, object->block, BLOCK_BYTES, err);
+        if (object->used == STORAGE_BLOCK_BYTES) {
+            rc = dir_write_out(object, object->block, STORAGE_BLOCK_BYTES, err);
             object->used = 0;
         }
         if (rc)

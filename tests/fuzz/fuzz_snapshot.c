@@ -50,6 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!rc)
         snapshot_free(other);
     scribble(snapshot_fd(snapshot), data + 1, size - 1);
+    (void)snapshot_is_open(snapshot);
     newest = snapshot_newest(snapshot);
     bytes = snapshot_find(snapshot, newest);
     count = snapshot_held(snapshot, held);
@@ -74,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ASSERT(!bytes || snapshot_begin(snapshot) != bytes);
     (void)snapshot_take_back(snapshot);
     scribble(snapshot_fd(snapshot), data + 1, size - 1);
+    (void)snapshot_is_open(snapshot);
     (void)snapshot_take_back(snapshot);
     snapshot_begin(snapshot)[shape.bytes - 1] = 0;
     (void)snapshot_hold_stands(snapshot);
