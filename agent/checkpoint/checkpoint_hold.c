@@ -1,7 +1,7 @@
 /*
  * checkpoint_hold.c: holds a commit of each slot of a HOLD, and waits until all of them are there.
- * Called by checkpoint_thread.c. Invariant: a snapshot is held only while `held` names it, so the
- * next HOLD or RELEASE finds and frees all of them.
+ * Called by checkpoint_thread.c and checkpoint_save.c. Invariant: a snapshot is held only while
+ * `held` names it, so the next HOLD or RELEASE finds and frees all of them.
  */
 #include "agent/checkpoint/checkpoint_internal.h"
 #include "base/mem.h"
@@ -101,7 +101,8 @@ static int hold_await(struct checkpoint_thread *thread, struct held_slot *slot,
     }
 }
 
-/* A worker that has ended finishes no commit. */
+/* A worker that has ended finishes no commit. A worker that has taken its held buffer back tells no
+ * end of a commit, and the checkpoint has failed then. */
 void checkpoint_give_way(struct checkpoint_thread *thread, int64_t until_us)
 {
     const struct checkpoint_task *held = thread->held;
@@ -116,8 +117,9 @@ void checkpoint_give_way(struct checkpoint_thread *thread, int64_t until_us)
             int64_t left_us = until_us - clock_now_us();
 
             pthread_mutex_lock(&thread->mutex);
-            wait = left_us > 0 && snapshot_is_open(snapshot) && thread->runs[slot->slot] &&
-                   thread->wanted == held->msg.u.hold.number && !thread->stopping;
+            wait = left_us > 0 && snapshot_is_open(snapshot) && snapshot_hold_stands(snapshot) &&
+                   thread->runs[slot->slot] && thread->wanted == held->msg.u.hold.number &&
+                   !thread->stopping;
             thread->awaited = wait ? snapshot : NULL;
             pthread_mutex_unlock(&thread->mutex);
             if (wait)

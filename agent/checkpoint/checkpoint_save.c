@@ -1,7 +1,7 @@
 /*
- * checkpoint_save.c: writes one file of a checkpoint out of a held commit, without a copy in
- * memory. Called by checkpoint_thread.c. Invariant: a SAVED without an error says that the file is
- * durable, and that all its bytes were compared with the checksums that the worker made with the
+ * checkpoint_save.c: writes one file of a checkpoint out of a held commit, without a copy of
+ * the whole. Called by checkpoint_thread.c. Invariant: a SAVED without an error says that the file
+ * is durable, and that all its bytes were compared with the checksums that the worker made with the
  * commit.
  */
 #include "agent/checkpoint/checkpoint_internal.h"

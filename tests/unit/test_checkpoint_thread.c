@@ -589,10 +589,9 @@ TEST_FLAGS(a_commit_that_was_changed_is_not_saved, TEST_NO_TORTURE)
     await_saved(t, 3, 0, "");
 }
 
-/* ---- a disk that hangs -------------------------------------------------------------------------
+/* ---- a commit beside a write -------------------------------------------------------------------
  */
 
-/* Waits until the thread is in the disk. */
 /* Attempt 1 holds commit 1, and the write of its file waits for the next commit, which has begun.
  */
 static void save_beside_a_commit(struct test *t)
@@ -644,6 +643,25 @@ TEST_FLAGS(a_save_waits_for_a_bounded_time, TEST_NO_TORTURE)
     await_saved(t, 2, 0, "");
 }
 
+/* The worker has taken its held buffer back, and the end of its commit is not told any more. */
+TEST_FLAGS(a_save_does_not_wait_without_its_commit, TEST_NO_TORTURE)
+{
+    train(t, 0);
+    commit(t, 0, COMMIT(1));
+    hold(t, 1, 0, 1);
+    await_held(t, 1, 1, COMMIT(1));
+    commit(t, 0, COMMIT(2));
+    (void)snapshot_begin(scene.trainers[0].snapshot);
+    save(t, 1, COMMIT(1), 0, "part", 0, 3);
+    await_hold(t);
+    CHECK(t, snapshot_take_back(scene.trainers[0].snapshot));
+    await_saved(t, 2, HVD_E_NOMEM, "slot 0");
+}
+
+/* ---- a disk that hangs -------------------------------------------------------------------------
+ */
+
+/* Waits until the thread is in the disk. */
 static void await_hanging(struct test *t)
 {
     int64_t until_us = clock_now_us() + PATIENCE_S * TIME_S;
