@@ -202,12 +202,24 @@ class Job:
                 found.append(int(path.parent.name))
         return found
 
-    def kill_worker(self, rank: int, program: str) -> None:
-        """Kills the worker of this program that began with this rank."""
+    def hold(self) -> None:
+        """The trainings of programs that import held end only after a call of kill, however late that comes."""
+        (self.folder / "held").touch()
+
+    def kill(self, pid: int) -> None:
+        """Kills a worker of a training that hold has kept from ending."""
+        os.kill(pid, signal.SIGKILL)
+        (self.folder / "held").unlink()
+
+    def find_worker(self, rank: int, program: str) -> int:
+        """The worker of this program that began with this rank."""
         found = [pid for pid in self.processes(f"HOROVOD_RANK={rank}") if program.encode() in command_of(pid)]
         victims = [pid for pid in found if parent_of(pid) not in found]  # a DataLoader forks processes of its own
         assert len(victims) == 1, f"{len(victims)} processes of {program} began as rank {rank}\n{self.said()}"
-        os.kill(victims[0], signal.SIGKILL)
+        return victims[0]
+
+    def kill_worker(self, rank: int, program: str) -> None:
+        os.kill(self.find_worker(rank, program), signal.SIGKILL)
 
     def worker(self, line: str) -> int:
         """The process that a line of the output names: "pid 123"."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from pathlib import Path
 
@@ -11,15 +10,17 @@ import pytest
 from conftest import Job
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
+LARGE = pytest.mark.skipif("HVD_TORCH_LARGE" not in os.environ, reason="HVD_TORCH_LARGE=1 runs it")
 
 
 def test_collectives_and_a_death(job: Job) -> None:
     job.set_hosts("127.0.0.1:2")
+    job.hold()
     command = [sys.executable, str(PROGRAMS / "ddp.py"), "400", "sharded"]
     job.start_command(command, np=2, options=("--min-np", "2"))
     rounds = job.await_line("round of 2 rank 1")
     job.await_line("step 60")
-    os.kill(job.worker(rounds[0]), signal.SIGKILL)
+    job.kill(job.worker(rounds[0]))
     lines = job.finish()
     checks = [line.split("check ")[1] for line in lines if "check " in line]
     assert len(checks) == 2 * 20, job.said()
@@ -33,11 +34,12 @@ def test_collectives_and_a_death(job: Job) -> None:
 def test_hsdp_and_a_death(job: Job) -> None:
     """A mesh of 2 x 2: its groups are opened by their members alone, again in the round after a death."""
     job.set_hosts("127.0.0.1:4")
+    job.hold()
     command = [sys.executable, str(PROGRAMS / "hsdp.py"), "200"]
     job.start_command(command, np=4, options=("--min-np", "4"))
     first = job.await_line("rank 3 pid")
     job.await_line("step 30")
-    os.kill(int(first[0].split("pid ")[1]), signal.SIGKILL)
+    job.kill(job.worker(first[0]))
     lines = job.finish()
     checks = [line for line in lines if "check " in line]
     rounds = [line for line in lines if " rank " in line and " pid " in line]
@@ -47,7 +49,7 @@ def test_hsdp_and_a_death(job: Job) -> None:
     assert sum("as in peace: True" in line for line in lines) == 4, job.said()
 
 
-@pytest.mark.parametrize("words", [("backward",), ("commit",), ("backward", "kept")])
+@pytest.mark.parametrize("words", [pytest.param(("backward",), marks=LARGE), ("commit",), ("backward", "kept")])
 def test_survivors_go_on_at_once(job: Job, words: tuple[str, ...]) -> None:
     """After a death the others make steps before the replacement has imported torch, and collect no garbage for that.
 

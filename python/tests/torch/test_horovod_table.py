@@ -50,10 +50,11 @@ def test_table(job: Job, negotiate: str) -> None:
 
 def test_process_set_and_a_death(job: Job) -> None:
     job.set_hosts("127.0.0.1:3")
+    job.hold()
     program = str(PROGRAMS / "set_of_ranks.py")
     job.start_command([*COMMAND, program, "300"], np=3, options=("--min-np", "3"))
     job.await_line("step 100")
-    job.kill_worker(1, program)
+    job.kill(job.find_worker(1, program))
     lines = job.finish()
     assert "round 2 (recovery): size 3" in job.said()
     assert sum("total 600.0" in line for line in lines) == 3, job.said()

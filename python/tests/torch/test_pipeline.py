@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from pathlib import Path
 
@@ -16,10 +14,11 @@ PROGRAM = str(Path(__file__).resolve().parent / "programs" / "pipeline.py")
 @pytest.mark.parametrize("hosts", ["127.0.0.1:3", "127.0.0.1:2 127.0.0.2:1"])
 def test_a_stage_dies(job: Job, hosts: str) -> None:
     job.set_hosts(hosts)
+    job.hold()
     job.start_command([sys.executable, PROGRAM, "150"], np=3, options=("--min-np", "3"))
     job.await_line("step 40$")
     rounds = [line for line in job.lines() if "rank 1 step 1 pid" in line]
-    os.kill(job.worker(rounds[-1]), signal.SIGKILL)
+    job.kill(job.worker(rounds[-1]))
     lines = job.finish()
     checks = [line for line in lines if "check " in line]
     assert len(checks) == 1 + 3 + 3 + 1 + 2, job.said()

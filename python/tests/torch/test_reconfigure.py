@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from pathlib import Path
 
@@ -17,11 +15,12 @@ PROGRAM = str(Path(__file__).resolve().parent / "programs" / "own_gloo.py")
 def test_a_death(job: Job, victim: int) -> None:
     """The first and the last rank. The survivors' group is the same object; rank 0 takes the store along."""
     job.set_hosts("127.0.0.1:3")
+    job.hold()
     job.start_command([sys.executable, PROGRAM, "600"], np=3)
     starts = job.await_line("rank . of 3 step 0", 3)
     job.await_line("step 60")
     line = next(line for line in starts if f"rank {victim} of 3" in line)
-    os.kill(job.worker(line), signal.SIGKILL)
+    job.kill(job.worker(line))
     job.await_line("rank . of 2 step", 2)
     lines = job.finish()
     joined = [line for line in lines if " of 3 step " in line][3:]

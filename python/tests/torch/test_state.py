@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from pathlib import Path
 
@@ -14,10 +12,11 @@ PROGRAMS = Path(__file__).resolve().parent / "programs"
 
 def test_killed_and_replaced(job: Job) -> None:
     job.set_hosts("127.0.0.1:2")
+    job.hold()
     job.start_command([sys.executable, str(PROGRAMS / "adam.py"), "200"], np=2, options=("--min-np", "2"))
     rounds = job.await_line("round of 2 rank 1")
     job.await_line("step 60")
-    os.kill(job.worker(rounds[0]), signal.SIGKILL)
+    job.kill(job.worker(rounds[0]))
     lines = job.finish()
     joined = [line for line in lines if "round of 2 rank" in line]
     assert len(joined) == 4, job.said()

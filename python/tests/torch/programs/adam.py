@@ -10,6 +10,7 @@ import os
 import random
 import sys
 
+import held
 import hvd_elastic
 import hvd_elastic.torch as hvt
 import torch
@@ -78,6 +79,8 @@ def train(state: hvt.State) -> None:
         "round of", hvd_elastic.size(), "rank", hvd_elastic.rank(), "step", state.step, "pid", os.getpid(), flush=True
     )
     while state.step < steps:
+        if state.step == steps - 1:
+            held.wait()
         optimizer.zero_grad()
         print("draw", state.step, random.random(), flush=True)
         loss_of(net, state.step, hvd_elastic.rank()).backward()

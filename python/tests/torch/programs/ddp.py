@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 
+import held
 import hvd_elastic
 import hvd_elastic.torch as hvt
 import torch
@@ -152,6 +153,8 @@ def train(state: hvt.State) -> None:
         collectives()
         sharded()
     while state.step < steps:
+        if state.step == steps - 1:
+            held.wait()
         optimizer.zero_grad()
         loss_of(ddp, state.step, dist.get_rank()).backward()
         optimizer.step()

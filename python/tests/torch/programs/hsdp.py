@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
+import held
 import hvd_elastic
 import hvd_elastic.torch as hvt
 import torch
@@ -74,6 +75,8 @@ def train(state: hvt.State) -> None:
     fully_shard(sharded, mesh=mesh)
     optimizer = torch.optim.SGD(sharded.parameters(), lr=0.1)
     while state.step < steps:
+        if state.step == steps - 1:
+            held.wait()
         optimizer.zero_grad()
         loss_of(sharded, state.step, dist.get_rank()).backward()
         optimizer.step()

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+import held
 import hvd_elastic
 import hvd_elastic.torch as hvt
 import hvd_elastic.torch.reconfigure as hvr
@@ -30,6 +31,8 @@ def train(state: hvt.State) -> None:
     ddp = DistributedDataParallel(net, init_sync=False)
     print("rank", dist.get_rank(), "of", dist.get_world_size(), "step", state.step, "pid", os.getpid(), flush=True)
     while state.step < steps or dist.get_world_size() < 3:
+        if state.step == steps - 1:
+            held.wait()
         x = torch.randn(4, 16, generator=torch.Generator().manual_seed(1000 * state.step + dist.get_rank()))
         optimizer.zero_grad()
         ddp(x).square().mean().backward()

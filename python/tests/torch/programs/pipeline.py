@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+import held
 import hvd_elastic
 import hvd_elastic.torch as hvt
 import torch
@@ -155,6 +156,8 @@ def train(state: hvt.State) -> None:
         state.commit()
         mismatch()
     while state.step <= steps:
+        if state.step == steps:
+            held.wait()
         optimizer.zero_grad()
         one_step(stages, state.step - 1)
         optimizer.step()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 
+import held
 import horovod.torch as hvd
 import torch
 
+steps = int(sys.argv[1])
 hvd.init()
 state = hvd.elastic.ObjectState(hvd.broadcast_object, hvd.rank, step=0, total=0.0)
 ends = hvd.add_process_set([0, 2])
@@ -14,7 +16,9 @@ ends = hvd.add_process_set([0, 2])
 
 @hvd.elastic.run
 def train(state: hvd.elastic.ObjectState) -> None:
-    while state.step < int(sys.argv[1]):
+    while state.step < steps:
+        if state.step == steps - 1:
+            held.wait()
         part = torch.zeros(1)
         if ends.included():
             part = hvd.allreduce(torch.ones(1), op=hvd.Sum, process_set=ends)

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import held
 import hvd_elastic
 import hvd_elastic.torch as hvt
 import torch
@@ -135,6 +136,8 @@ def train(state: hvt.State) -> None:
     if case == "frozen":
         net.branches["b"].requires_grad_(state.step > steps // 4)
     while state.step < steps:
+        if state.step == steps - 1:
+            held.wait()
         optimizer.zero_grad()
         loss_of(net, state.step, hvd_elastic.rank()).backward()
         optimizer.step()
