@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,8 @@
 #define S3_URL_BYTES  96
 #define S3_PATH_BYTES 512
 #define S3_ASK_US     TIME_MIN
-#define S3_SKIPPED    77 /* the exit code of tests/s3/serve without moto */
+#define S3_START_MS   120000 /* the bound of a start; it takes seconds on a busy machine */
+#define S3_SKIPPED    77     /* the exit code of tests/s3/serve without moto */
 #define S3_TEXT_BYTES 4096
 
 static struct {
@@ -47,15 +49,21 @@ static void s3_end(pid_t *pid)
 }
 
 /* Reads the line with the URL that the server writes when it is ready. An end without one: the
- * server has ended. */
+ * server has ended. A server that writes nothing for S3_START_MS is ended. */
 static int s3_await(int from, pid_t *pid, char url[S3_URL_BYTES], struct hvd_err *err)
 {
+    struct pollfd ready = { .fd = from, .events = POLLIN };
     char line[S3_URL_BYTES];
     size_t length = 0;
     ssize_t got;
     int status = 0;
 
     do {
+        if (!poll(&ready, 1, S3_START_MS)) {
+            s3_end(pid);
+            return err_set(err, HVD_E_TIMEOUT, "%s: is not ready after %d s; run it by hand",
+                           CHAOS_S3_SERVER, S3_START_MS / 1000);
+        }
         got = read(from, line + length, sizeof(line) - 1 - length);
         length += got > 0 ? (size_t)got : 0;
     } while ((got < 0 && errno == EINTR) ||
@@ -126,7 +134,8 @@ static int s3_ask(const char *path, struct buf *out, struct hvd_err *err)
 int arena_s3_again(struct hvd_err *err)
 {
     char address[S3_URL_BYTES];
-    const char *const words[] = { CHAOS_S3_SERVER, "front", address, "/dev/stdout", s3.moto, NULL };
+    const char *const words[] = { CHAOS_S3_SERVER,   "front", address,
+                                  "/proc/self/fd/1", s3.moto, NULL };
 
     if (*s3.url)
         snprintf(address, sizeof(address), "%s", strstr(s3.url, "//") + 2);
@@ -137,7 +146,7 @@ int arena_s3_again(struct hvd_err *err)
 
 int arena_s3_open(struct hvd_err *err)
 {
-    static const char *const words[] = { CHAOS_S3_SERVER, "backend", "/dev/stdout", NULL };
+    static const char *const words[] = { CHAOS_S3_SERVER, "backend", "/proc/self/fd/1", NULL };
     int rc;
 
     memset(&s3, 0, sizeof(s3));
