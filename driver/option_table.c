@@ -213,6 +213,11 @@ const struct opt driver_option_table[] = {
         .group = "Launching", .help = "the private key for ssh"),
     ROW(ssh_args, .name = "ssh-args", .arg = "WORDS", .min = 1, .group = "Launching",
         .help = "further words for ssh, \"-o ProxyJump=gate\", split at blanks; may be repeated"),
+    ROW(launcher, .name = "launcher", .arg = "WAY", .preset = "ssh", .min = 1,
+        .group = "Launching",
+        .help = "how agents are started on other machines: ssh, or the words of a command that is "
+                "called as COMMAND... HOST AGENT-COMMAND-LINE, and passes on its standard input and "
+                "the exit code, \"./kubexec.sh\""),
     ROW(agent_path, .name = "agent-path", .arg = "FILE", .min = 1, .group = "Launching",
         .help = "hvd-agent on the other machines. Default: the path that it has here, or else the "
                 "PATH there"),
@@ -252,8 +257,9 @@ const struct opt driver_option_table[] = {
                                    "anything but \"slot\" is refused"),
     ROW(mca, .name = "mca", .arg = "NAME VALUE", .min = 1, .flags = OPT_ARGV_ONLY | OPT_TWO_WORDS,
         .group = "mpirun",
-        .help = "parameters with a meaning here: btl_tcp_if_include and _exclude, plm_rsh_args; "
-                "others are refused, unless they hold in any case (pml ob1, btl ^openib)"),
+        .help = "parameters with a meaning here: btl_tcp_if_include and _exclude, plm_rsh_agent, "
+                "plm_rsh_args; others are refused, unless they hold in any case (pml ob1, btl "
+                "^openib)"),
     ROW(allow_run_as_root, .name = "allow-run-as-root", .flags = OPT_ARGV_ONLY, .group = "mpirun",
         .help = "changes nothing: root may run jobs"),
 

@@ -58,8 +58,8 @@ struct driver_options {
 
     uint64_t ssh_port; /* 0: the port that ssh is configured with */
     char *ssh_identity_file;
-    struct opt_list ssh_args; /* each text may have several words */
-    char *agent_path;
+    struct opt_list ssh_args;    /* each text may have several words */
+    char *launcher, *agent_path; /* launcher: "ssh", or the words of another command */
     uint64_t launch_parallel;
     unsigned ssh_host_keys;             /* an index into options_host_keys */
     struct opt_list network_interfaces; /* joined in `interfaces` */

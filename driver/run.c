@@ -60,7 +60,7 @@ struct run {
     char token[TOKEN_TEXT_MAX]; /* of --token-file; "": none */
     struct launch_config launch;
     struct output_config output;
-    char **ssh_args;              /* the last one is NULL */
+    char **ssh_args, **launcher;  /* the last one is NULL; launcher NULL: ssh */
     char agent[LIMIT_PATH_BYTES]; /* the path of this machine's hvd-agent */
     char cwd[LIMIT_PATH_BYTES];
     struct run_checkpoints checkpoints;
@@ -196,32 +196,38 @@ static int save_invocation(struct run *run, struct hvd_err *err)
     return rc;
 }
 
-/* Splits the texts of --ssh-args into words: "-o A=b" has two words. */
-static int split_ssh_args(struct run *run, struct hvd_err *err)
+/* Splits the texts of --ssh-args or --launcher into words: "-o A=b" has two words. *ret_words: the
+ * words, and a NULL after them; the caller frees them, also after a failure. */
+static int split_words(char *const *texts, size_t count, char ***ret_words, struct hvd_err *err)
 {
-    const struct opt_list *list = &run->options.ssh_args;
-    size_t words = 1;
-    size_t count = 0;
+    static const char no_memory[] =
+        "no memory for the words of --ssh-args and --launcher; free memory on this host";
+    size_t room = 1, used = 0;
+    char **words;
 
-    for (size_t i = 0; i < list->count; i++)
-        words += strlen(list->items[i]) / 2 + 1;
-    run->ssh_args = mem_zalloc_array(words, sizeof(char *));
-    for (size_t i = 0; i < list->count && run->ssh_args; i++) {
-        struct span rest = { list->items[i], strlen(list->items[i]) };
+    for (size_t i = 0; i < count; i++)
+        room += strlen(texts[i]) / 2 + 1;
+    *ret_words = words = mem_zalloc_array(room, sizeof(char *));
+    for (size_t i = 0; i < count && words; i++) {
+        struct span rest = { texts[i], strlen(texts[i]) };
         struct span word;
 
         while (span_next(&rest, ' ', &word)) {
             if (!word.length)
                 continue;
-            run->ssh_args[count] = mem_strndup(word.at, word.length);
-            if (!run->ssh_args[count++])
-                return err_set(err, HVD_E_NOMEM,
-                               "no memory for --ssh-args; free memory on this host");
+            words[used] = mem_strndup(word.at, word.length);
+            if (!words[used++])
+                return err_set(err, HVD_E_NOMEM, "%s", no_memory);
         }
     }
-    return run->ssh_args
-               ? 0
-               : err_set(err, HVD_E_NOMEM, "no memory for --ssh-args; free memory on this host");
+    return words ? 0 : err_set(err, HVD_E_NOMEM, "%s", no_memory);
+}
+
+static void free_words(char **words)
+{
+    for (size_t i = 0; words && words[i]; i++)
+        mem_free(words[i]);
+    mem_free(words);
 }
 
 /* Makes the command and the environment of the workers. The variables of --env come after those of
@@ -349,19 +355,10 @@ static int configure(struct run *run, struct hvd_err *err)
     }
     if (!found)
         snprintf(run->agent, sizeof(run->agent), "hvd-agent");
-    if (!rc)
-        rc = split_ssh_args(run, err);
-    run->launch = (struct launch_config){
-        .agent_path = options->agent_path,
-        .local_path = run->agent,
-        .ssh_port = options->ssh_port,
-        .ssh_identity_file = options->ssh_identity_file,
-        .ssh_host_keys = options->ssh_host_keys ? options_host_keys[options->ssh_host_keys] : NULL,
-        .ssh_args = (const char *const *)run->ssh_args,
-        /* This limit is shorter than that of the core, so the error of ssh is reported first. */
-        .limit_us = options->agent_timeout_us / 10 * 9,
-        .parallel = (uint32_t)options->launch_parallel,
-    };
+    run->launch.local_path = run->agent;
+    /* This limit is shorter than that of the core, so the error of ssh is reported first. */
+    run->launch.limit_us = options->agent_timeout_us / 10 * 9;
+    run->launch.parallel = (uint32_t)options->launch_parallel;
     run->output = (struct output_config){ .folder = options->stop ? NULL : options->output_dir,
                                           .limit_bytes = options->output_limit,
                                           .timestamps = options->prefix_timestamp,
@@ -505,28 +502,43 @@ static int no_folder(const struct run *run, int rc, const struct hvd_err *err)
     return status;
 }
 
-/* Checks that the source of hosts, the interface, the key of ssh and the output folder can be used.
- * The discoverer here only checks the source of hosts: it is made and freed, and never asked. */
+/* Checks that the source of hosts, the interface, the launcher, the key of ssh and the output
+ * folder can be used. The discoverer here only checks the source of hosts: it is made and freed,
+ * and never asked. */
 static int check_means(struct run *run, struct hvd_err *err)
 {
     const struct driver_options *options = &run->options;
-    const struct launch_config ssh = { .agent_path = options->agent_path,
-                                       .ssh_port = options->ssh_port,
-                                       .ssh_identity_file = options->ssh_identity_file };
     static const struct discover_ops never_called = { NULL, NULL }; /* no event loop runs here */
     struct event_base *base;
     struct discoverer *discoverer;
     struct token token;
-    int rc = 0;
+    int rc = split_words(options->ssh_args.items, options->ssh_args.count, &run->ssh_args, err);
 
+    if (!rc && strcmp(options->launcher, "ssh") != 0)
+        rc = split_words(&options->launcher, 1, &run->launcher, err);
+    if (rc)
+        return rc;
+    run->launch = (struct launch_config){
+        .agent_path = options->agent_path,
+        .launcher = (const char *const *)run->launcher,
+        .ssh_port = options->ssh_port,
+        .ssh_identity_file = options->ssh_identity_file,
+        .ssh_host_keys = options->ssh_host_keys ? options_host_keys[options->ssh_host_keys] : NULL,
+        .ssh_args = (const char *const *)run->ssh_args,
+    };
     options_to_discover(options, &run->discover);
     run->discover.envp = run->script_envp;
     run->on_event = (struct event_hook_config){ .command = options->on_event,
                                                 .filter = options->event_filter,
                                                 .limit_us = options->on_event_timeout_us,
                                                 .envp = run->script_envp };
-    if (options->stop) /* a driver that only ends its job starts nothing */
+    /* A driver that only ends its job starts nothing new, and goes on without a launcher or a key
+     * that is gone. */
+    if (options->stop) {
+        if (launch_check(&run->launch, NULL))
+            run->launch = (struct launch_config){ .agent_path = options->agent_path };
         return 0;
+    }
     base = event_base_new();
     if (!base)
         rc = err_set(err, HVD_E_NOMEM,
@@ -555,7 +567,7 @@ static int check_means(struct run *run, struct hvd_err *err)
     if (!rc && options->interfaces.length)
         rc = route_check_interfaces(buf_text(&options->interfaces), err);
     if (!rc)
-        rc = launch_check(&ssh, err);
+        rc = launch_check(&run->launch, err);
     if (!rc && options->output_dir)
         rc = output_check(options->output_dir, err);
     return rc;
@@ -721,9 +733,8 @@ int run_main(int argc, char **argv, char **envp)
         if (status == RUN_STANDBY && !run->order.restarts)
             (void)execv("/proc/self/exe", argv);
     }
-    for (size_t i = 0; run->ssh_args && run->ssh_args[i]; i++)
-        mem_free(run->ssh_args[i]);
-    mem_free(run->ssh_args);
+    free_words(run->ssh_args);
+    free_words(run->launcher);
     mem_free(run->script_envp);
     mem_free(run->whole_envp);
     mem_free(run->state_dir);

@@ -6,15 +6,18 @@
  */
 #include "os/process.h"
 
+#include "base/limits.h"
 #include "base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -253,6 +256,30 @@ int process_start(const struct process_spec *spec, pid_t *ret_pid, int *ret_repo
     *ret_pid = pid;
     *ret_report = fds[0];
     return 0;
+}
+
+bool process_findable(const char *name)
+{
+    const char *rest = getenv("PATH");
+    char path[LIMIT_PATH_BYTES];
+    bool found = false;
+    struct stat st;
+
+    if (strchr(name, '/'))
+        return !stat(name, &st) && S_ISREG(st.st_mode) && !access(name, X_OK);
+    rest = rest ? rest : PATH_WITHOUT_PATH;
+    while (rest && !found) {
+        const char *end = strchr(rest, ':');
+        size_t length = end ? (size_t)(end - rest) : strlen(rest);
+
+        /* an empty part of the PATH is the working folder */
+        if (length < sizeof(path) &&
+            snprintf(path, sizeof(path), "%.*s/%s", length ? (int)length : 1, length ? rest : ".",
+                     name) < (int)sizeof(path))
+            found = process_findable(path);
+        rest = end ? end + 1 : NULL;
+    }
+    return found;
 }
 
 /* Sets the error for a program that could not be executed: what is wrong with the file, and the

@@ -38,6 +38,10 @@ int process_start(const struct process_spec *spec, pid_t *ret_pid, int *ret_repo
                   struct hvd_err *err) MUST_CHECK;
 int process_report(int report_fd, struct hvd_err *err) MUST_CHECK;
 
+/* True: this user may run the program: a path, or a name that a folder of this process's PATH
+ * has. */
+bool process_findable(const char *name);
+
 /* Returns a pidfd, which becomes readable when the process ends; -1 with errno. */
 int process_watch(pid_t pid);
 

@@ -26,6 +26,7 @@ static const struct mca_row {
     { "btl_tcp_if_include", NULL, "network-interface", "" },
     { "oob_tcp_if_exclude", NULL, "network-interface", "^" },
     { "oob_tcp_if_include", NULL, "network-interface", "" },
+    { "plm_rsh_agent", NULL, "launcher", "" },
     { "plm_rsh_args", NULL, "ssh-args", "" },
     { "plm_rsh_no_tree_spawn", "", NULL, "" },
     { "pml", " ob1 ^ucx ", NULL, "" },

@@ -1,17 +1,19 @@
 /*
  * launch.c: the starts of agents, by host. The driver's event loop requests a start. At most
  * config.parallel commands run at a time, and at most one for each host. The agent of a local host
- * is started as a child process, any other by ssh. The event loop tells the owner once how each
- * start has ended.
+ * is started as a child process, any other by ssh or by the command of --launcher. The event loop
+ * tells the owner once how each start has ended.
  */
 #include "driver/launch/launch.h"
 
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "base/vec.h"
 #include "discovery/hosts.h"
 #include "os/command/command.h"
+#include "os/process.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -27,6 +29,9 @@
 #define SSH_FAILED 255 /* the exit code of ssh if ssh itself fails */
 /* The exit code of a shell if the command does not exist; 126: it is not executable. */
 #define NO_SUCH 127
+/* the end of an error about --launcher */
+#define LAUNCHER_WAYS \
+    "name ssh, or a command that is called as COMMAND... HOST AGENT-COMMAND-LINE, such as rsh"
 
 struct launch_words {
     /* The words are borrowed from the config and from the texts below; the last word is NULL. */
@@ -37,7 +42,8 @@ struct launch_words {
 
 /* ---- commands and their ends ----------------------------------------------------------------- */
 
-/* Appends a word to argv. Each --ssh-args may add words, so WORDS_MAX limits their number. */
+/* Appends a word to argv. --launcher and --ssh-args may have any number of words, so WORDS_MAX
+ * limits the number of words in argv. */
 static int words_add(struct launch_words *words, const char *word)
 {
     int rc = VEC_RESERVE(&words->argv, 1, WORDS_MAX);
@@ -63,8 +69,9 @@ static int words_add_option(struct launch_words *words, const char *flag, const 
     return rc ? rc : words_add(words, value);
 }
 
-/* Returns the last line of standard error that may say why the start failed. Lines that ssh often
- * prints at its end, and that give no reason, are used only if there is no other line. */
+/* Returns the last line of standard error that may say why the start failed. Lines that ssh and
+ * kubectl often print at their end, and that give no reason, are used only if there is no other
+ * line. */
 static struct span last_line(const struct stderr_tail *stderr_tail)
 {
     static const char *const noise[] = {
@@ -77,6 +84,7 @@ static struct span last_line(const struct stderr_tail *stderr_tail)
         "Transferred: ",
         "Bytes per second: ",
         "Killed by signal ",
+        "command terminated with exit code ",
     };
     struct span rest = stderr_tail_text(stderr_tail);
     struct span noisy = { NULL, 0 };
@@ -195,7 +203,7 @@ static void start_free(struct start *start)
  * and ends with a remedy if one is known. */
 static void start_on_ended(void *arg, const struct command_end *end)
 {
-    static const char nothing[] = "the program printed no reason";
+    static const char nothing[] = "the program printed no reason", agent[] = "hvd-agent: ";
     /* clang-format off */
     static const struct {
         const char *part;
@@ -213,30 +221,38 @@ static void start_on_ended(void *arg, const struct command_end *end)
     struct hvd_err *err = &start->failure;
     struct span last = last_line(end->stderr_tail);
     struct span line = last.length ? last : (struct span){ nothing, sizeof(nothing) - 1 };
-    const char *what = start->local ? "hvd-agent on" : "ssh to";
+    const char *name = start->local ? "hvd-agent" : start->spec.argv[0];
+    const char *place = start->local ? "on" : "to";
+    bool ssh = !start->local && !launcher->config.launcher;
     bool missing = !start->local && (end->value == NO_SUCH || end->value == NO_SUCH - 1);
-    const char *remedy = "try to log in to this host by hand";
+    bool agent_says = memmem(line.at, line.length, agent, sizeof(agent) - 1);
+    const char *remedy = ssh ? "try to log in to this host by hand"
+                             : "run the command of --launcher by hand, with this host and true";
     char how[COMMAND_HOW_MAX];
 
     start->worked = end->how == COMMAND_EXITED && end->value == 0;
-    for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+    for (size_t i = 0; ssh && i < ARRAY_SIZE(known); i++)
         if (memmem(line.at, line.length, known[i].part, strlen(known[i].part)))
             remedy = known[i].remedy;
     if (start->worked) {
         /* the start has worked, so there is no failure to describe */
-    } else if (end->how == COMMAND_EXITED && end->value == SSH_FAILED && !start->local) {
+    } else if (end->how == COMMAND_EXITED && ssh && end->value == SSH_FAILED) {
         err_set(err, HVD_E_LOST, "ssh to %s: %.*s (%d); %s", start->host, (int)line.length, line.at,
                 SSH_FAILED, remedy);
+    } else if (end->how == COMMAND_EXITED && !ssh && !start->local && !missing && !agent_says) {
+        /* No exit code tells a failure of this command from a failure of the agent. */
+        err_set(err, HVD_E_LOST, "%s to %s: %.*s (exit code %d); %s", name, start->host,
+                (int)line.length, line.at, end->value, remedy);
     } else if (end->how == COMMAND_EXITED) { /* ssh passes on the agent's exit code */
         err_set(err, HVD_E_LOST, "hvd-agent on %s: %.*s (exit code %d)%s", start->host,
                 (int)line.length, line.at, end->value,
                 missing ? "; install hvd-agent on this host, or give its path with --agent-path"
                         : "");
     } else if (end->how == COMMAND_FAILED || last.length == 0) {
-        err_set(err, HVD_E_LOST, "%s %s: %s", what, start->host,
+        err_set(err, HVD_E_LOST, "%s %s %s: %s", name, place, start->host,
                 command_how(&start->spec, end, how));
     } else {
-        err_set(err, HVD_E_LOST, "%s %s: %s (last line: %.*s)", what, start->host,
+        err_set(err, HVD_E_LOST, "%s %s %s: %s (last line: %.*s)", name, place, start->host,
                 command_how(&start->spec, end, how), (int)last.length, last.at);
     }
     command_free(start->command);
@@ -246,9 +262,9 @@ static void start_on_ended(void *arg, const struct command_end *end)
     launch_wake(launcher);
 }
 
-/* Runs hvd-agent on this machine, or ssh to the host, with the input that the agent reads. The
- * input has no time limit of its own: config.limit_us is for the whole start. On failure
- * start->failure says why. */
+/* Runs hvd-agent on this machine, or ssh or the command of --launcher for the host, with the input
+ * that the agent reads. The input has no time limit of its own: config.limit_us is for the whole
+ * start. On failure start->failure says why. */
 static int start_run(struct start *start)
 {
     static const struct command_ops ops = { .ended = start_on_ended };
@@ -262,8 +278,8 @@ static int start_run(struct start *start)
     const char *const local[] = { config->local_path, "--stdin", NULL };
     const char *const last[] = { "--", start->host, buf_text(&launcher->remote), NULL };
     struct launch_words *words = &start->words;
-    bool ssh = !start->local;
-    int rc = words_add_all(words, ssh ? always : local);
+    bool ssh = !start->local && !config->launcher;
+    int rc = words_add_all(words, start->local ? local : ssh ? always : config->launcher);
 
     /* ssh takes the first of two equal options. BatchMode is first, so ssh never asks for a
      * password. Other usual options follow those of the user, so the user may override them. */
@@ -282,8 +298,8 @@ static int start_run(struct start *start)
         rc = words_add_option(words, "-o", "IdentitiesOnly=yes");
     if (!rc && ssh)
         rc = words_add_all(words, usual);
-    if (!rc && ssh)
-        rc = words_add_all(words, last);
+    if (!rc && !start->local)
+        rc = words_add_all(words, ssh ? last : last + 1); /* only ssh knows "--" */
     if (!rc)
         rc = words_add(words, NULL); /* the list of words ends in NULL */
     if (rc)
@@ -341,11 +357,34 @@ static void launch_run_starts(evutil_socket_t fd, short what, void *arg)
     start_free(start);
 }
 
-/* Checks the options of ssh and of the agent's path, before a job is made. */
+/* Checks the options of ssh, the command of --launcher and the agent's path, before a job is
+ * made. */
 int launch_check(const struct launch_config *config, struct hvd_err *err)
 {
     const char *key = config->ssh_identity_file, *path = config->agent_path;
+    const char *program = config->launcher ? config->launcher[0] : "ssh";
+    const char *slash = program ? strrchr(program, '/') : NULL;
+    const char *name = slash ? slash + 1 : program;
+    char quoted[TEXT_QUOTE_MAX];
 
+    if (!program)
+        return err_set(err, HVD_E_INVAL, "--launcher: has only blanks; " LAUNCHER_WAYS);
+    if (!strcmp(name, "srun") || !strcmp(name, "blaunch"))
+        return err_set(err, HVD_E_UNSUPPORTED,
+                       "--launcher: %s may end an agent when the command that has started the "
+                       "agent ends; run \"hvd-agent --join\" by %s, and give --discovery join",
+                       name, name);
+    if (config->launcher && !process_findable(program))
+        return err_set(err, HVD_E_NOTFOUND,
+                       "--launcher: %s is no program of the PATH; " LAUNCHER_WAYS,
+                       text_quote(program, strlen(program), quoted));
+    if (config->launcher && (config->ssh_port || key || config->ssh_host_keys ||
+                             (config->ssh_args && config->ssh_args[0])))
+        return err_set(err, HVD_E_INVAL,
+                       "--launcher: %s gets no options of ssh; leave out --ssh-port, "
+                       "--ssh-identity-file, --ssh-host-key-checking and --ssh-args, or write "
+                       "their words into --launcher",
+                       text_quote(program, strlen(program), quoted));
     if (config->ssh_port > UINT16_MAX)
         return err_set(err, HVD_E_INVAL, "--ssh-port: must be from 1 to %d", UINT16_MAX);
     if (key && access(key, R_OK))
@@ -359,7 +398,7 @@ int launch_check(const struct launch_config *config, struct hvd_err *err)
     return 0;
 }
 
-/* Makes a launcher without starts. `remote` becomes the command that ssh runs on another host: it
+/* Makes a launcher without starts. `remote` becomes the command line for another host: it
  * starts the agent of --agent-path; without that option the agent with the path that it has here,
  * or if there is none, hvd-agent of the PATH there. */
 int launch_create(struct event_base *base, const struct launch_config *config,

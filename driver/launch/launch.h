@@ -1,6 +1,6 @@
 /*
- * launch.h: starts agents: as a child process on a local host, by ssh on another host. Only a
- * limited number of starts run at a time.
+ * launch.h: starts agents: as a child process on a local host, by ssh or by another command
+ * (config.launcher) on another host. Only a limited number of starts run at a time.
  *
  * The program is hvd-agent in both cases. Its parameters go to its standard input and never onto a
  * command line, because the host's key is one of them (agent/options.h). The program exits with
@@ -21,7 +21,11 @@ struct launch_config {
      * else hvd-agent in the PATH of the other host. */
     const char *agent_path;
     const char *local_path; /* the path of our own hvd-agent, for local hosts */
-    uint64_t ssh_port;      /* 0: the port that ssh is configured with */
+    /* The words of a command that is run in place of ssh: "COMMAND... HOST AGENT-COMMAND-LINE",
+     * where the command line is one word for a shell. The command must pass on its standard input,
+     * and end with the exit code of the command line. The last word is NULL; NULL: ssh. */
+    const char *const *launcher;
+    uint64_t ssh_port; /* 0: the port that ssh is configured with */
     const char *ssh_identity_file;
     /* a value of StrictHostKeyChecking; NULL: the configuration of ssh decides */
     const char *ssh_host_keys;
@@ -37,7 +41,8 @@ struct launch_ops {
     void (*failed)(void *arg, const char *host, const char *why);
 };
 
-/* Checks the options of ssh. HVD_E_NOTFOUND, HVD_E_INVAL: the error text names the wrong option. */
+/* Checks the options of ssh, and that there is a program for config.launcher. HVD_E_NOTFOUND,
+ * HVD_E_INVAL: the error text names the wrong option. */
 int launch_check(const struct launch_config *config, struct hvd_err *err) MUST_CHECK;
 
 /* Creates the launcher. The config is borrowed while the launcher lives. */

@@ -49,6 +49,10 @@ usage() {
   echo text >plain.out
   refused 2 'plain.out' -np 1 -H 127.0.0.1:1 --output-filename plain.out true
   refused 1 'no-such-program' -np 1 -H 127.0.0.1:1 --blacklist-forever no-such-program
+  refused 2 '--launcher: "no-such-way" is no program of the PATH; name ssh, or a command that is called as' \
+    -np 1 -H 127.0.0.1:1 --launcher no-such-way true
+  refused 2 '--launcher: srun may end an agent' -np 1 -H 127.0.0.1:1 --launcher 'srun --overlap' true
+  refused 2 '--launcher: "sh" gets no options of ssh' -np 1 -H 127.0.0.1:1 --launcher sh --ssh-args -v true
 }
 
 # ---- the discovery script --------------------------------------------------------------------------

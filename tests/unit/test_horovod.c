@@ -221,6 +221,9 @@ TEST(parameters_of_mpirun_become_options)
     CHECK_OK(t, options_init(&options));
     CHECK_OK(t, options_read(&options, 7, words[0], words[1], &err));
     CHECK_TEXT(t, options.ssh_args.items[0], "-p 12345");
+    CHECK_TEXT(t, options.launcher, "ssh");
+    CHECK_OK(t, read_with("-np 1 -mca plm_rsh_agent ./kubexec.sh x", ""));
+    CHECK_TEXT(t, options.launcher, "./kubexec.sh");
 }
 
 TEST(other_words_of_mpirun_are_refused)

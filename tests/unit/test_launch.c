@@ -1,6 +1,7 @@
 /*
- * test_launch.c: agents are started locally and by ssh: what is on the command line and what must
- * not be there, and a start that fails or hangs. A script stands in for ssh.
+ * test_launch.c: agents are started locally, by ssh and by the command of --launcher: what is on
+ * the command line and what must not be there, and a start that fails or hangs. Scripts stand in
+ * for ssh and for rsh.
  */
 #include "driver/launch/launch.h"
 
@@ -69,6 +70,11 @@ static const char fake_ssh[] = "printf '<%s>' ssh \"$@\" >>argv; echo >>argv; en
                                "for word; do host=$remote; remote=$word; done\n"
                                ". ./play";
 
+static const char *const by_rsh[] = { "rsh", "-K", NULL };
+static const char fake_rsh[] = "printf '<%s>' rsh \"$@\" >>argv; echo >>argv; env >>environment\n"
+                               "host=$2 remote=$3\n"
+                               ". ./play";
+
 static void play(const char *text)
 {
     scripts_put(scripts_path(heard.folder, "play"), text, 0600);
@@ -113,6 +119,7 @@ static void begin_case(struct test *t)
     if (!heard.base)
         abort();
     scripts_write(heard.folder, "ssh", fake_ssh);
+    scripts_write(heard.folder, "rsh", fake_rsh);
     play("cat >input.$host");
     snprintf(path, sizeof(path), "%s:/usr/local/bin:/usr/bin:/bin", heard.folder);
     setenv("PATH", path, 1);
@@ -165,6 +172,19 @@ TEST(ssh_is_told_all_but_the_key)
                "<-o><StrictHostKeyChecking=accept-new><-o><ConnectTimeout=3>"
                "<-o><IdentitiesOnly=yes><-o><ConnectTimeout=10><-o><ServerAliveInterval=5>"
                "<-o><ServerAliveCountMax=3><--><n7><exec '/opt/it'\\''s/hvd agent' --stdin>\n");
+    CHECK(t, !strstr(content("environment"), "00112233"));
+    CHECK_TEXT(t, content("input.n7"), KEY);
+}
+
+TEST(another_command_gets_the_host_and_the_command_line)
+{
+    heard.config.launcher = by_rsh;
+    heard.config.agent_path = "/opt/hvd-agent";
+    CHECK_OK(t, create(NULL));
+    CHECK_OK(t, start("n7"));
+    CHECK(t, wait_for(1));
+    CHECK_TEXT(t, heard.said, "+n7 ");
+    CHECK_TEXT(t, content("argv"), "<rsh><-K><n7><exec '/opt/hvd-agent' --stdin>\n");
     CHECK(t, !strstr(content("environment"), "00112233"));
     CHECK_TEXT(t, content("input.n7"), KEY);
 }
@@ -255,6 +275,44 @@ TEST_FLAGS(a_start_that_fails_says_why, TEST_NO_TORTURE)
     CHECK_INT(t, heard.started, ==, 0);
 }
 
+/* clang-format off */
+static const struct {
+    const char *play;
+    const char *why;
+} rsh_failures[] = {
+    { "echo 'Permission denied' >&2; exit 1",
+      "rsh to n1: Permission denied (exit code 1); run the command of --launcher by hand" },
+    { "echo 'no pod n1' >&2; exit 255", "rsh to n1: no pod n1 (exit code 255); run the command" },
+    { "exit 4", "rsh to n1: the program printed no reason (exit code 4); run the command" },
+    { "echo 'hvd-agent: key: wrong' >&2; echo 'command terminated with exit code 2' >&2; exit 2",
+      "hvd-agent on n1: hvd-agent: key: wrong (exit code 2)" },
+    { "echo 'sh: exec: hvd-agent: not found' >&2; exit 127",
+      "hvd-agent on n1: sh: exec: hvd-agent: not found (exit code 127); install hvd-agent on this" },
+    { "echo last >&2; kill -SEGV $$",
+      "rsh to n1: ended by signal 11 (SIGSEGV) (last line: last)" },
+    { "yes | head -c 3000000 >&2; echo full >&2; exit 9", "rsh to n1: full (exit code 9); run" },
+};
+/* clang-format on */
+
+TEST_FLAGS(another_command_that_fails_says_why, TEST_NO_TORTURE)
+{
+    heard.config.launcher = by_rsh;
+    CHECK_OK(t, create(NULL));
+    for (unsigned i = 0; i < ARRAY_SIZE(rsh_failures); i++) {
+        play(rsh_failures[i].play);
+        CHECK_OK(t, start("n1"));
+        CHECK(t, wait_for(i + 1));
+        CHECK_HAS(t, heard.why, rsh_failures[i].why);
+        CHECK(t, scripts_no_children());
+    }
+    CHECK_INT(t, heard.started, ==, 0);
+    setenv("PATH", heard.folder, 1);
+    unlink(scripts_path(heard.folder, "rsh"));
+    CHECK_OK(t, start("n1"));
+    CHECK(t, wait_for(ARRAY_SIZE(rsh_failures) + 1));
+    CHECK_HAS(t, heard.why, "rsh to n1: rsh: no folder of the PATH has this program");
+}
+
 TEST_FLAGS(a_local_agent_that_fails_says_why, TEST_NO_TORTURE)
 {
     heard.config.local_path =
@@ -278,6 +336,22 @@ TEST_FLAGS(no_ssh_is_a_failure, TEST_NO_TORTURE)
     CHECK_OK(t, start("n1"));
     CHECK(t, wait_for(1));
     CHECK_HAS(t, heard.why, "ssh to n1: ssh: no folder of the PATH has this program");
+}
+
+TEST_FLAGS(another_command_that_hangs_is_ended, TEST_NO_TORTURE)
+{
+    play("echo $$ >first; echo 'waits for n1' >&2; mkfifo gate; echo x >ready; cat gate");
+    scripts_make_fifo(scripts_path(heard.folder, "ready"));
+    heard.config.launcher = by_rsh;
+    heard.config.limit_us = TIME_S;
+    CHECK_OK(t, create(NULL));
+    CHECK_OK(t, start("n1"));
+    event_base_loop(heard.base, EVLOOP_NONBLOCK); /* the script is started */
+    scripts_hear(scripts_path(heard.folder, "ready"));
+    CHECK(t, wait_for(1));
+    CHECK_TEXT(t, heard.why,
+               "rsh to n1: did not end within 1s, and was killed (last line: waits for n1)");
+    CHECK(t, scripts_gone(scripts_path(heard.folder, "first")));
 }
 
 TEST_FLAGS(a_start_that_hangs_is_ended_with_all_it_started, TEST_NO_TORTURE)
@@ -400,6 +474,22 @@ TEST(a_callback_may_use_and_free_the_launcher)
 
 TEST(an_impossible_launch_is_refused)
 {
+    static const char *const ssh_args[] = { "-v", NULL };
+    static const struct {
+        const char *word;
+        const char *const *ssh_args;
+        int code;
+        const char *says;
+    } refused[] = {
+        {NULL,                NULL,     HVD_E_INVAL,       "--launcher: has only blanks; name ssh, or a command"  },
+        { "no-such-way",      NULL,     HVD_E_NOTFOUND,
+         "--launcher: \"no-such-way\" is no program of the PATH; name ssh, or a command"                          },
+        { "/proc/none",       NULL,     HVD_E_NOTFOUND,    "--launcher: \"/proc/none\" is no program"             },
+        { "/proc",            NULL,     HVD_E_NOTFOUND,    "--launcher: \"/proc\" is no program"                  },
+        { "srun",             NULL,     HVD_E_UNSUPPORTED, "--launcher: srun may end an agent"                    },
+        { "/lsf/bin/blaunch", NULL,     HVD_E_UNSUPPORTED, "--launcher: blaunch may end an agent"                 },
+        { "rsh",              ssh_args, HVD_E_INVAL,       "--launcher: \"rsh\" gets no options of ssh; leave out"},
+    };
     struct hvd_err err;
 
     heard.config.ssh_port = 65536;
@@ -413,6 +503,14 @@ TEST(an_impossible_launch_is_refused)
     heard.config.agent_path = "";
     CHECK_CODE(t, create(&err), HVD_E_INVAL);
     heard.config.agent_path = NULL;
+    for (unsigned i = 0; i < ARRAY_SIZE(refused); i++) {
+        heard.config.launcher = (const char *const[]){ refused[i].word, NULL };
+        heard.config.ssh_args = refused[i].ssh_args;
+        CHECK_CODE(t, create(&err), refused[i].code);
+        CHECK_HAS(t, err.text, refused[i].says);
+    }
+    heard.config.launcher = NULL;
+    heard.config.ssh_args = NULL;
     CHECK_OK(t, create(&err));
     CHECK_CODE(t, start("-oProxyCommand=touch x"), HVD_E_INVAL);
     CHECK_CODE(t, start("a b"), HVD_E_INVAL);

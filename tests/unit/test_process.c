@@ -256,6 +256,26 @@ static int spawn_without_processes(void)
     return rc == HVD_E_LIMIT && strstr(err.text, "/bin/sh: too many processes") ? 0 : 1;
 }
 
+TEST(a_program_is_findable_or_not)
+{
+    const char *path = script(t, "#!/bin/sh\n", 0700);
+    char folder[300];
+
+    CHECK(t, process_findable("sh") && process_findable("/bin/sh") && process_findable(path));
+    CHECK(t, !process_findable("no-such-program") && !process_findable("/no/such/program"));
+    snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
+    CHECK(t, !process_findable("/bin") && !process_findable(folder));
+    setenv("PATH", folder, 1);
+    CHECK(t, process_findable("script") && !process_findable("sh"));
+    setenv("PATH", "/no/such:", 1); /* the empty part is the working folder */
+    CHECK(t, !chdir(folder) && process_findable("script") && !process_findable("sh"));
+    CHECK(t, !chmod(path, 0600) && !process_findable("script"));
+    unsetenv("PATH");
+    CHECK(t, process_findable("sh"));
+out:
+    setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
+}
+
 TEST_FLAGS(too_many_processes, TEST_NO_TORTURE)
 {
     int status = -1;
