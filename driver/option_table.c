@@ -332,6 +332,9 @@ const struct opt driver_option_table[] = {
     ROW(metrics, .name = "metrics", .arg = "[ADDRESS:]PORT", .min = 1, .group = "Output",
         .help = "serve metrics of the job for Prometheus at http://ADDRESS:PORT/metrics, and "
                 "/healthz; without ADDRESS only on this machine"),
+    ROW(metrics_textfile, .name = "metrics-textfile", .arg = "FILE", .min = 1, .group = "Output",
+        .help = "write the metrics of the job to FILE, NAME.prom, anew every 15 s, for the textfile "
+                "collector of node_exporter"),
     ROW(page, .name = "page", .arg = "[ADDRESS:]PORT", .min = 1, .group = "Output",
         .help = "serve a page that shows the job in a browser, at http://ADDRESS:PORT/; without "
                 "ADDRESS only on this machine; another address asks for a token, which is in the "

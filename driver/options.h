@@ -35,7 +35,7 @@ struct driver_options {
     int64_t discovery_interval_us, discovery_timeout_us;
     bool discovery_retry_first;
     unsigned discovery; /* an index into options_discovery */
-    char *token_file, *listen, *metrics, *page, *on_event, *on_event_filter;
+    char *token_file, *listen, *metrics, *metrics_textfile, *page, *on_event, *on_event_filter;
     bool page_control;
 
     int64_t elastic_timeout_us, start_timeout_us, agent_timeout_us, prepare_timeout_us;

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "driver/checkpoints.h"
+#include "driver/control/textfile.h"
 #include "driver/control/web.h"
 #include "driver/core/core.h"
 #include "driver/front/front.h"
@@ -405,6 +406,7 @@ static int drive_job(struct run *run, struct hvd_err *err)
         .port = (uint16_t)options->port,
         .listen = options->listen,
         .metrics = options->metrics ? &run->metrics : NULL,
+        .metrics_textfile = options->metrics_textfile,
         .page = options->page ? &run->page : NULL,
         .page_control = options->page_control,
         .on_event = options->on_event ? &run->on_event : NULL,
@@ -502,6 +504,25 @@ static int no_folder(const struct run *run, int rc, const struct hvd_err *err)
     return status;
 }
 
+/* Checks where the metrics and the page are served, and the file of the metrics. */
+static int check_shown(struct run *run, struct hvd_err *err)
+{
+    const struct driver_options *options = &run->options;
+    int rc = 0;
+
+    if (options->metrics)
+        rc = web_place("--metrics", options->metrics, &run->metrics, err);
+    /* A folder that is gone, or hangs, keeps no driver from taking its job over. */
+    if (!rc && options->metrics_textfile)
+        rc = textfile_check(options->metrics_textfile,
+                            !run->order.job && !options->resume && !options->standby, err);
+    if (!rc && options->page_control && !options->page)
+        rc = err_set(err, HVD_E_INVAL, "--page-control: there is no page; give --page too");
+    if (!rc && options->page)
+        rc = web_place("--page", options->page, &run->page, err);
+    return rc;
+}
+
 /* Checks that the source of hosts, the interface, the launcher, the key of ssh and the output
  * folder can be used. The discoverer here only checks the source of hosts: it is made and freed,
  * and never asked. */
@@ -558,12 +579,8 @@ static int check_means(struct run *run, struct hvd_err *err)
         rc = rc && !options->resume && !options->standby ? err_prefix(err, rc, "--token-file") : 0;
         explicit_bzero(&token, sizeof(token));
     }
-    if (!rc && options->metrics)
-        rc = web_place("--metrics", options->metrics, &run->metrics, err);
-    if (!rc && options->page_control && !options->page)
-        rc = err_set(err, HVD_E_INVAL, "--page-control: there is no page; give --page too");
-    if (!rc && options->page)
-        rc = web_place("--page", options->page, &run->page, err);
+    if (!rc)
+        rc = check_shown(run, err);
     if (!rc && options->interfaces.length)
         rc = route_check_interfaces(buf_text(&options->interfaces), err);
     if (!rc)

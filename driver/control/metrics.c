@@ -1,7 +1,7 @@
 /*
- * metrics.c: writes the metrics of a job from a view of its core. driver/control/scrapes.c calls
- * it. A family is begun with its help, then its samples follow, each once. Invariant: a text that
- * comes from outside stands only in a label, where put_name escapes it.
+ * metrics.c: writes the metrics of a job from a view of its core. scrapes.c and textfile.c call it.
+ * A family is begun with its help, then its samples follow, each once. Invariant: a text that comes
+ * from outside stands only in a label, where put_name escapes it.
  */
 #include "driver/control/metrics.h"
 

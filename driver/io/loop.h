@@ -39,6 +39,7 @@ struct loop_config {
     uint16_t port;                            /* 0: the port in `facts` */
     const char *listen;                       /* where hosts that join dial, on `port` */
     const struct address *metrics;            /* where --metrics are served; NULL: nowhere */
+    const char *metrics_textfile;             /* the file of --metrics-textfile; NULL: none */
     const struct address *page;               /* where --page is served; NULL: nowhere */
     bool page_control;                        /* --page-control */
     const struct event_hook_config *on_event; /* NULL: no --on-event */

@@ -79,6 +79,11 @@ int shown_serve(struct shown *shown, struct event_base *base, const struct loop_
         log_info(JOB, "the metrics are at http://%s/metrics", scrapes_address(shown->scrapes));
     if (rc && config->metrics && config->resumed)
         log_warning(JOB, "the job goes on without metrics: %s", why.text);
+    if (config->metrics_textfile && (!rc || config->resumed)) {
+        rc = textfile_create(base, config->metrics_textfile, ops, arg, &shown->textfile, &why);
+        if (rc && config->resumed)
+            log_warning(JOB, "the job goes on without its file of metrics: %s", why.text);
+    }
     if (config->page && (!rc || config->resumed)) {
         /* The token is derived from the job's key, so the next driver has the same one, and a page
          * that is open goes on. */
@@ -107,10 +112,12 @@ int shown_serve(struct shown *shown, struct event_base *base, const struct loop_
 
 void shown_end(struct shown *shown, bool job_is_over)
 {
-    if (job_is_over)
-        event_hook_end(shown->hook);
-    else
-        shown_free(shown);
+    textfile_end(shown->textfile, job_is_over);
+    if (!job_is_over) {
+        event_hook_free(shown->hook);
+        shown->hook = NULL;
+    }
+    event_hook_end(shown->hook);
     scrapes_free(shown->scrapes);
     page_free(shown->page);
     seal_wipe(shown->token, sizeof(shown->token));
@@ -119,7 +126,7 @@ void shown_end(struct shown *shown, bool job_is_over)
 void shown_free(struct shown *shown)
 {
     event_hook_free(shown->hook);
-    shown->hook = NULL;
+    textfile_free(shown->textfile);
 }
 
 void shown_sum_up(const struct core_view *view, const struct table_facts *facts,

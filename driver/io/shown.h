@@ -8,6 +8,7 @@
 #include "driver/control/events.h"
 #include "driver/control/page.h"
 #include "driver/control/scrapes.h"
+#include "driver/control/textfile.h"
 #include "driver/core/core.h"
 #include "driver/io/loop.h"
 
@@ -19,12 +20,14 @@ int shown_view(const struct core *core, const struct loop_config *config, int64_
 /* Names rank, host and slot of each worker to the output. Without memory the labels stay. */
 void shown_label(const struct core *core, struct output *output);
 
-/* Serves the metrics of --metrics and the page of --page, and tells events to --on-event. A driver
- * that takes a job over goes on without what it cannot serve, because the job matters more. After
- * shown_end nothing is served, also if shown_serve has failed or was not called. */
+/* Serves the metrics of --metrics and the page of --page, writes the file of --metrics-textfile,
+ * and tells events to --on-event. A driver that takes a job over goes on without what it cannot
+ * serve, because the job matters more. After shown_end nothing is served, also if shown_serve has
+ * failed or was not called. */
 struct shown {
     int64_t started_us;      /* when this driver began; the caller fills it in */
     struct scrapes *scrapes; /* NULL: there are none */
+    struct textfile *textfile;
     struct page *page;
     char token[PAGE_TOKEN_MAX]; /* that the page asks for; "": none */
     struct event_hook *hook;    /* runs the command of --on-event; NULL: there is none */
@@ -33,9 +36,8 @@ int shown_serve(struct shown *shown, struct event_base *base, const struct loop_
                 struct events *events, const struct scrapes_ops *ops, void *arg,
                 struct hvd_err *err) MUST_CHECK;
 void shown_end(struct shown *shown, bool job_is_over);
-/* Frees what shown_end has left to the event loop, if the job is over: the last calls of
- * --on-event.
- */
+/* Frees what shown_end has left to the event loop and to the disk, if the job is over: the last
+ * calls of --on-event, and the last metrics of --metrics-textfile. */
 void shown_free(struct shown *shown);
 
 /* Writes the summary of a job that has ended, also into the events. A summary that lacks memory is
