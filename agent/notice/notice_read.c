@@ -293,7 +293,7 @@ int notice_read_line(struct span text, bool empty_gives, int64_t default_us, int
         (void)span_next(&rest, ' ', &word);
         rc = notice_line_time(word, default_us, now_us, &read.left_us, err);
         length = line.length < sizeof(read.words) ? line.length : sizeof(read.words) - 1;
-        while (length < line.length && ((unsigned char)line.at[length] & 0xc0) == 0x80)
+        while (length && length < line.length && ((unsigned char)line.at[length] & 0xc0) == 0x80)
             length--; /* no character is cut in two */
         memcpy(read.words, line.at, length);
         read.words[length] = '\0';
