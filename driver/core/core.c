@@ -240,7 +240,8 @@ static void core_expire(struct core *core)
         over_check_job(core);
     if (core->job == JOB_STOPPING && core_is_due(core, core->over.deadline_us))
         over_expire(core);
-    if (core->shortage.counted_us != TIME_NEVER) /* over_judge_shortage handles this deadline */
+    /* over_judge_shortage handles this deadline. */
+    if (core->shortage.counted_us != TIME_NEVER && core->out.held_since_us == TIME_NEVER)
         core_is_due(core, time_add(core->shortage.counted_us, core->shortage.left_us));
     core_want_round(core);
 }

@@ -517,7 +517,10 @@ void over_judge_shortage(struct core *core)
         if (begins)
             shortage->since_us = core->now_us;
         shortage->counted_us = core->now_us;
-        core_want_timer(core, time_add(core->now_us, shortage->left_us - spared_us));
+        /* The clock of --elastic-timeout stands still while actions wait for the journal
+         * (core_move_past). The first step after the wait requests the next step. */
+        if (core->out.held_since_us == TIME_NEVER)
+            core_want_timer(core, time_add(core->now_us, shortage->left_us - spared_us));
     } else if (core->recovery.holder_missing || over_is_fruitless(core)) {
         over_fail(core, over_shortage_text(core));
     } else {

@@ -129,3 +129,32 @@ TAPE_CASE(a_silent_agent_is_dead_all_the_same, TAPE_RUNNING "full\n"
                                                             "worker 3 member\n"
                                                             "wait 2s\n"
                                                             "worker 3 doomed\n")
+
+/* A clock that stands still has no deadline that comes: a driver whose journal cannot be written
+ * for 20 s wakes for heartbeats and leases, and not in each microsecond. */
+TEST(a_clock_that_stands_still_wakes_no_driver)
+{
+    enum { FEW = 20, MANY = 300, WITHOUT_END = 10000 };
+    int64_t until_us, deadline_us;
+    int steps = 0;
+
+    CHECK_OK(t, tape_init(&tape));
+    CHECK_PLAY(t, &tape,
+               "config np=2 elastic_timeout=1ms\n"
+               "start\n"
+               "hosts a:2\n"
+               "hello a\n"
+               "full\n"
+               "wait 2s\n"
+               "exited 1 exit1\n");
+    until_us = tape.now_us + 20 * INT64_C(1000000);
+    while (steps < WITHOUT_END && (deadline_us = core_deadline(tape.core)) <= until_us) {
+        tape.now_us = deadline_us;
+        CHECK_OK(t, tape_step(&tape, &(struct event){ .kind = EVENT_TIMER }));
+        steps++;
+    }
+    CHECK(t, steps >= FEW && steps <= MANY);
+    CHECK_PLAY(t, &tape, "state gathering\n");
+out:
+    tape_release(&tape);
+}
