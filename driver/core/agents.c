@@ -33,9 +33,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Handles the end of the connection `peer` of an agent. A host that is `ending`, or a job that is
- * stopping, expects this end: no worker runs on the host any more. Any other agent may come back,
- * so its lease runs on (AGENT_AWAY). */
+/* Handles the end of the connection `peer` of an agent. A host that is `ending` expects this end.
+ * An agent that ends with its job reports the ends of all its workers first, so in a job that stops
+ * this end is expected of a host without workers. Any other agent may come back, so its lease runs
+ * on (AGENT_AWAY): an agent whose connection is lost may not have read the STOP. */
 void agents_on_closed(struct core *core, uint32_t peer, const char *why)
 {
     const struct ending gone = { .ended = ENDED_SILENT,
@@ -53,7 +54,7 @@ void agents_on_closed(struct core *core, uint32_t peer, const char *why)
     roster_disconnect(core, host);
     checkpoint_on_lost(core, host);
     core_want_timer(core, time_add(host->heard_us, core->config.lease_us));
-    if (core->job >= JOB_STOPPING || host->ending) {
+    if (core->job >= JOB_STOPPING ? !host->taken : host->ending) {
         CORE_DETAIL(core, FACTS(.kind = KIND_AGENT_ENDED, .host = host->name),
                     "%s: the agent of this host has ended as told", host->name);
         roster_move_agent(host, AGENT_NONE);

@@ -350,8 +350,32 @@ TAPE_CASE(a_stop_that_was_lost_is_said_again,
                        "    | b < STOP: stopped by me\n"
                        "hello a #1:0 #2:1 | a < WELCOME_AGENT term 1\n"
                        "    | a < STOP: stopped by me\n"
+                       "exited 1-4 sig15\n"
                        "closed a\n"
                        "closed b | exit 2: stopped by me\n")
+
+/* The connection of `b` breaks before the agent has read the STOP: the workers of `b` still run. */
+TAPE_CASE(a_stop_that_was_not_read_is_said_again,
+          TAPE_RUNNING "stop me\n"
+                       "exited 1,2 sig15\n"
+                       "closed a | ! a: the agent of this host has ended as told\n"
+                       "closed b | start b\n"
+                       "state stopping\n"
+                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
+                       "    | b < STOP: stopped by me\n"
+                       "exited 3,4 sig15\n"
+                       "closed b | exit 2: stopped by me\n")
+
+TAPE_CASE(an_agent_that_does_not_come_back_for_the_stop_is_named,
+          TAPE_RUNNING "stop me\n"
+                       "exited 1,2 sig15\n"
+                       "closed a\n"
+                       "closed b\n"
+                       "wait 11s | record ENDED 3 silent\n"
+                       "    | record ENDED 4 silent\n"
+                       "    | exit 2: stopped by me; hosts that could not be reached: 1 (b); "
+                       "workers there end when their agent is heard again, and a running agent "
+                       "ends them by itself within 10m10s\n")
 
 TAPE_CASE(a_living_worker_that_counted_as_dead_is_killed,
           TAPE_RUNNING "silent b\n"

@@ -226,6 +226,7 @@ TAPE_CASE(an_operator_ends_the_job,
                        "    | a < FORGET 1\n"
                        "drain a 5s | record DRAIN a until 6s\n"
                        "    | reply HVD_OK\n"
+                       "exited 2-4 sig15\n"
                        "closed a | ! a: the agent of this host has ended as told\n"
                        "closed b | exit 2: stopped by me\n")
 
@@ -244,6 +245,7 @@ TAPE_CASE(agents_that_do_not_end_are_not_waited_for,
 TAPE_CASE(a_host_that_dies_while_the_job_stops_is_not_charged,
           TAPE_RUNNING "stop me\n"
                        "silent b\n"
+                       "exited 1,2 sig15\n"
                        "closed a\n"
                        "wait 11s | close b: silent for longer than the lease\n"
                        "    | record ENDED 3 silent\n"
@@ -256,6 +258,7 @@ TAPE_CASE(a_host_that_dies_while_the_job_stops_is_not_charged,
 TAPE_CASE(workers_that_wait_forever_are_not_said_to_end,
           "config driver_grace=87600h\n" TAPE_RUNNING "stop me\n"
           "silent b\n"
+          "exited 1,2 sig15\n"
           "closed a\n"
           "wait 11s | close b: silent for longer than the lease\n"
           "    | record ENDED 3 silent\n"

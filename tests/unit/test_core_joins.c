@@ -172,6 +172,7 @@ TAPE_CASE(no_token_is_made_where_no_host_can_join,
 TAPE_CASE(the_end_of_the_job_is_told_to_one_that_dials_again,
           TWO_TRAIN "closed a*\n"
                     "stop operator\n"
+                    "exited 1,2 sig15\n"
                     "closed a\n"
                     "closed b |\n"
                     "join a* | a* < REFUSED: the job is over\n"
@@ -183,6 +184,7 @@ TAPE_CASE(the_end_of_the_job_is_told_to_one_that_dials_again,
 TAPE_CASE(the_end_of_the_job_does_not_wait_long,
           TWO_TRAIN "closed a*\n"
                     "stop operator\n"
+                    "exited 1,2 sig15\n"
                     "closed a\n"
                     "closed b |\n"
                     "wait 5s | b* < STOP: stopped by operator\n"
@@ -190,8 +192,8 @@ TAPE_CASE(the_end_of_the_job_does_not_wait_long,
                     "    | exit 2: stopped by operator\n")
 
 TAPE_CASE(the_end_of_the_job_is_told, TWO_TRAIN "stop operator\n"
+                                                "exited 1,2 sig15\n"
                                                 "closed a\n"
-                                                ""
                                                 "closed b | a* < STOP: stopped by operator\n"
                                                 "    | close a*: the job is over\n"
                                                 "    | b* < STOP: stopped by operator\n"
