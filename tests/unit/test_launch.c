@@ -237,7 +237,7 @@ TEST(the_path_over_there_can_be_given)
     CHECK_TEXT(t, content("who"), "given --stdin\n");
 }
 
-static const struct {
+static const struct failure {
     const char *play;
     const char *why;
 } failures[] = {
@@ -262,24 +262,27 @@ static const struct {
     { "yes | head -c 3000000 >&2; echo full >&2; exit 9",                                         "hvd-agent on n1: full (exit code 9)"                                        },
 };
 
-TEST_FLAGS(a_start_that_fails_says_why, TEST_NO_TORTURE)
+/* Each start fails, says why, and leaves no child. */
+static void check_failures(struct test *t, const struct failure *rows, unsigned count)
 {
-    CHECK_OK(t, create(NULL));
-    for (unsigned i = 0; i < ARRAY_SIZE(failures); i++) {
-        play(failures[i].play);
+    for (unsigned i = 0; i < count; i++) {
+        play(rows[i].play);
         CHECK_OK(t, start("n1"));
         CHECK(t, wait_for(i + 1));
-        CHECK_HAS(t, heard.why, failures[i].why);
+        CHECK_HAS(t, heard.why, rows[i].why);
         CHECK(t, scripts_no_children());
     }
     CHECK_INT(t, heard.started, ==, 0);
 }
 
+TEST_FLAGS(a_start_that_fails_says_why, TEST_NO_TORTURE)
+{
+    CHECK_OK(t, create(NULL));
+    check_failures(t, failures, ARRAY_SIZE(failures));
+}
+
 /* clang-format off */
-static const struct {
-    const char *play;
-    const char *why;
-} rsh_failures[] = {
+static const struct failure rsh_failures[] = {
     { "echo 'Permission denied' >&2; exit 1",
       "rsh to n1: Permission denied (exit code 1); run the command of --launcher by hand" },
     { "echo 'no pod n1' >&2; exit 255", "rsh to n1: no pod n1 (exit code 255); run the command" },
@@ -298,14 +301,7 @@ TEST_FLAGS(another_command_that_fails_says_why, TEST_NO_TORTURE)
 {
     heard.config.launcher = by_rsh;
     CHECK_OK(t, create(NULL));
-    for (unsigned i = 0; i < ARRAY_SIZE(rsh_failures); i++) {
-        play(rsh_failures[i].play);
-        CHECK_OK(t, start("n1"));
-        CHECK(t, wait_for(i + 1));
-        CHECK_HAS(t, heard.why, rsh_failures[i].why);
-        CHECK(t, scripts_no_children());
-    }
-    CHECK_INT(t, heard.started, ==, 0);
+    check_failures(t, rsh_failures, ARRAY_SIZE(rsh_failures));
     setenv("PATH", heard.folder, 1);
     unlink(scripts_path(heard.folder, "rsh"));
     CHECK_OK(t, start("n1"));
