@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* The least size of a chunk. Each chunk is twice as large as the chunk before, so that a large
- * message needs few allocations and a small message needs little memory. */
+/* The least size of a chunk. A new chunk is as large as all chunks before it together, so that a
+ * large message needs few allocations and a small message needs little memory. */
 #define CHUNK_BYTES_MIN 2048
 
 struct arena_chunk {
@@ -37,7 +37,8 @@ void arena_release(struct arena *arena)
     while (arena->chunks) {
         struct arena_chunk *next = arena->chunks->next;
 
-        explicit_bzero(arena->chunks->data, arena->chunks->used); /* a message may have a key */
+        /* the bytes may be of a message that has a key */
+        explicit_bzero(arena->chunks->data, arena->chunks->used);
         mem_free(arena->chunks);
         arena->chunks = next;
     }
@@ -92,7 +93,8 @@ void *arena_alloc_array(struct arena *arena, size_t count, size_t size)
     return arena_alloc(arena, count * size);
 }
 
-/* Formats a line of less than `max` bytes into the arena; NULL: no memory for it. */
+/* Formats a line into memory of the arena, cut to `max` bytes with its NUL. NULL: the cap is
+ * reached, or no memory is left. */
 const char *arena_line(struct arena *arena, size_t max, const char *format, va_list args)
 {
     char line[LIMIT_TEXT_BYTES + 1];

@@ -14,6 +14,7 @@
 
 #define ARRAY_SIZE(array)                  (sizeof(array) / sizeof((array)[0]))
 
+/* Returns the object of type `type` whose field `member` stands at `pointer`. */
 #define CONTAINER_OF(pointer, type, member) \
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 

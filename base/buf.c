@@ -21,6 +21,7 @@ void buf_init(struct buf *buf, size_t max)
     *buf = (struct buf){ .max = max };
 }
 
+/* Wipes and frees the bytes. The empty buffer keeps its `max`, so it can be used again. */
 void buf_release(struct buf *buf)
 {
     if (!buf)
@@ -84,6 +85,7 @@ int buf_append(struct buf *buf, const void *bytes, size_t length)
     return 0;
 }
 
+/* Appends a text without its NUL, as buf_append does. */
 int buf_append_text(struct buf *buf, const char *text)
 {
     return buf_append(buf, text, strlen(text));
@@ -121,6 +123,7 @@ void buf_consume(struct buf *buf, size_t length)
     buf->length -= length;
 }
 
+/* Returns the bytes as a text; "" while no byte was ever appended, because `data` is NULL then. */
 const char *buf_text(const struct buf *buf)
 {
     return buf->data ? buf->data : "";

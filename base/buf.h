@@ -8,7 +8,7 @@
 #include "base/base.h"
 
 struct buf {
-    char *data; /* NULL until the first byte */
+    char *data; /* the bytes; NULL until the first byte */
     size_t length;
     size_t capacity;
     size_t max;

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+/* Makes a door with this many places for guests, and this many for the guests of one source. */
 void door_init(struct door *door, size_t places, size_t places_each)
 {
     ASSERT(places > 0 && places <= LIMIT_STRANGERS && places_each > 0);
@@ -87,6 +88,8 @@ void door_enter(struct door *door, struct door_guest *guest, uint64_t source)
     door->count++;
 }
 
+/* Notes that the peer of the guest has sent something: guests that have sent nothing leave
+ * first. */
 void door_spoke(struct door_guest *guest)
 {
     guest->spoke = true;
@@ -104,21 +107,22 @@ void door_leave(struct door *door, struct door_guest *guest)
     door->count--;
     if (--door->sources[at].guests)
         return;
-    /* Sources with equally many guests are treated in the order of this array. So the order is
-     * kept: another one could make the newest guest of a crowd leave first. */
+    /* Of several sources with equally many guests, the first one in this array loses a guest. So
+     * memmove keeps their order: a swap with the last source could make the newest guest of a crowd
+     * leave before older ones. */
     door->source_count--;
     memmove(&door->sources[at], &door->sources[at + 1],
             (door->source_count - at) * sizeof(door->sources[0]));
 }
 
-/* Removes a guest because another one needs its place, and counts it for the next log line about
- * that. */
+/* Removes a guest because another one needs its place, and counts it for the next door_report. */
 void door_turn_away(struct door *door, struct door_guest *guest, int64_t now_us)
 {
     door_leave(door, guest);
     door->crowded_us = now_us;
     door->turned_away++;
-    /* A majority vote (Boyer and Moore): the source of more than half has votes left at the end. */
+    /* A majority vote (Boyer and Moore): a source of more than half of the guests that were turned
+     * away is main_source at the end. */
     if (!door->votes)
         door->main_source = guest->source;
     door->votes += guest->source == door->main_source ? 1 : UINT64_MAX; /* adds 1 or -1 */

@@ -37,53 +37,55 @@ struct door_source {
 };
 
 struct door_guest {
-    struct list link; /* in door->guests */
+    struct list link; /* links the guest into door->guests */
     uint64_t source;
     bool spoke; /* the peer has sent something, perhaps the beginning of a proof */
 };
 
 struct door {
-    size_t places, places_each; /* at most LIMIT_STRANGERS */
+    size_t places, places_each; /* the most guests inside, and of one source */
     size_t count;
-    struct list guests; /* the oldest first */
+    struct list guests; /* all guests, the oldest first */
     /* one entry for each source that has guests; the source that came first stands first */
     struct door_source sources[LIMIT_STRANGERS];
     size_t source_count;
 
-    /* a crowd: guests that left because there was no place */
-    int64_t crowded_us;   /* the last such leave; 0: there was none */
-    uint64_t turned_away; /* since the last report */
+    /* a crowd: strangers came when all places were taken, so guests had to leave */
+    int64_t crowded_us;   /* when the last guest left for lack of a place; 0: none did */
+    uint64_t turned_away; /* guests that left for lack of a place since the last report */
     /* The source of more than half of the guests that were turned away; if no source has more than
      * half, the source of any of these guests. It is found by a majority vote: a guest from
      * main_source adds a vote, a guest from another source takes a vote away. */
     uint64_t main_source;
     uint64_t votes;
-    int64_t reported_us; /* the last report; 0: there was none */
+    int64_t reported_us; /* when door_report last gave a report; 0: never */
 };
 
 /* The numbers of a crowd, for the log. */
 struct door_report {
     uint64_t turned_away;
     uint64_t source;
-    size_t guests; /* that this source has now */
+    size_t guests; /* guests that this source has inside now */
 };
 
 void door_init(struct door *door, size_t places, size_t places_each);
 
 /* Returns the guest that has to leave before a peer of this source enters; NULL: there is a place.
- * The caller first looks whether that guest has said something meanwhile (door_spoke), and then
- * asks again. */
+ * The caller first looks whether the peer of that guest has sent something meanwhile. If it has,
+ * the caller calls door_spoke and asks again. */
 struct door_guest *door_next_leaver(const struct door *door, uint64_t source);
 
 /* Returns the guest that has to leave because the process has no descriptor for a new peer, whose
- * source is not known yet: a guest of the source with the most guests. NULL: no guest is inside.
- * The caller first looks whether that guest has said something meanwhile
- * (door_spoke), and then asks again. */
+ * source is not known yet: a guest of the source with the most guests. NULL: no guest is inside. As
+ * with door_next_leaver, the caller first looks whether that guest has sent something meanwhile. */
 struct door_guest *door_any_leaver(const struct door *door);
 
+/* The peer of this source becomes a guest. door_next_leaver has returned NULL before. */
 void door_enter(struct door *door, struct door_guest *guest, uint64_t source);
+/* The guest has sent something. */
 void door_spoke(struct door_guest *guest);
-/* A guest that is not inside is left as it is. */
+/* The guest has proved what it is, or its connection has ended. A guest that is not inside is left
+ * as it is. */
 void door_leave(struct door *door, struct door_guest *guest);
 /* The guest leaves because another one needs its place. */
 void door_turn_away(struct door *door, struct door_guest *guest, int64_t now_us);

@@ -37,6 +37,7 @@
     X(HVD_E_INTERNAL, "internal error")                       \
     X(HVD_E_EXCEPTION, "the program has raised an exception")
 
+/* Returns the text of a code, which is never NULL. */
 const char *err_text(int code)
 {
     switch (code) {
@@ -48,6 +49,7 @@ const char *err_text(int code)
     }
 }
 
+/* Returns the name that a code has in hvd.h. */
 const char *err_name(int code)
 {
     switch (code) {

@@ -6,6 +6,7 @@
 
 #include "base/panic.h"
 
+/* Returns the name under which programs know this kind of event. */
 const char *facts_kind_name(enum facts_kind kind)
 {
 #define FACTS_KIND_NAME(number, name) name,

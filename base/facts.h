@@ -99,17 +99,17 @@ struct facts {
     uint32_t slot;
     uint64_t round;
     uint64_t size;        /* how many workers the event is about; of a round: its members */
-    uint64_t commit;      /* proto/commit.h */
-    uint64_t incarnation; /* of a worker */
+    uint64_t commit;      /* the number of a commit, as proto/commit.h makes it */
+    uint64_t incarnation; /* the number of the worker that the line names */
     const char *host;
-    const char *outcome; /* of the job, one word */
+    const char *outcome; /* how the job has ended, in one word */
     const char *cause;
-    int64_t took_us; /* how long it took, or how long it has lasted */
+    int64_t took_us; /* how long the thing that the line tells of took, or has lasted */
     int64_t left_us; /* the time until the deadline that the event names; TIME_NEVER: none */
     bool has_cost;
     struct {
         int64_t pause_us, agree_us, rebuild_us, state_us, first_step_us;
-    } cost; /* of a change of the membership, as the verb "changes" has it */
+    } cost; /* the times of a change of the membership, as the verb "changes" shows them */
 };
 
 #define FACTS(...) (&(struct facts){ __VA_ARGS__ })

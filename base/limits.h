@@ -9,12 +9,12 @@
 
 /* A job */
 #define LIMIT_HOSTS            16384
-#define LIMIT_DRAINS_KEPT      4096 /* drained hosts that are not listed */
+#define LIMIT_DRAINS_KEPT      4096 /* drained hosts that discovery no longer lists */
 #define LIMIT_SLOTS_PER_HOST   1024
 #define LIMIT_SLOTS            131072 /* slots of all hosts that one source lists */
 #define LIMIT_WORKERS          131072
 #define LIMIT_INCARNATIONS     (16 * 1024 * 1024) /* launches during one job */
-#define LIMIT_KEY_EPOCHS       INT32_MAX          /* keys of hosts during one job */
+#define LIMIT_KEY_EPOCHS       INT32_MAX          /* keys of hosts that a job makes */
 #define LIMIT_PEERS            65536              /* open connections of a driver */
 #define LIMIT_TOKEN_TEXT_BYTES 73   /* the id of a token, a blank, the digits of its key */
 #define LIMIT_TOKENS           256  /* tokens with which hosts may join a job */
@@ -40,17 +40,17 @@
 
 /* The wire: see proto/PROTOCOL.md for the limit of each message */
 #define LIMIT_FRAME_BODY_BYTES    (16 * 1024 * 1024)
-#define LIMIT_GREETING_BODY_BYTES (4 * 1024 * 1024)      /* while the peer is a stranger */
+#define LIMIT_GREETING_BODY_BYTES (4 * 1024 * 1024)      /* for frames of a stranger */
 #define LIMIT_TLS_KEYS            (2 * LIMIT_HOSTS + 16) /* keys that a process accepts */
 #define LIMIT_STRANGERS           256 /* connections of peers that have not proved their identity */
-/* how many of these strangers may come from one address (IPv6: one /64 network) */
+/* how many strangers (LIMIT_STRANGERS) may come from one address (IPv6: one /64 network) */
 #define LIMIT_STRANGERS_EACH 128
 /* bytes that a stranger may send; a handshake takes about 700 */
 #define LIMIT_HANDSHAKE_BYTES (16 * 1024)
 #define LIMIT_GREETING_US     (10 * INT64_C(1000000))
 /* how long an agent waits for its first driver */
 #define LIMIT_FIRST_DRIVER_US       (30 * INT64_C(1000000))
-#define LIMIT_UNSENT_BYTES          (64 * 1024 * 1024) /* for a peer that does not read */
+#define LIMIT_UNSENT_BYTES          (64 * 1024 * 1024) /* bytes for a peer that does not read */
 #define LIMIT_DECODE_BYTES_PER_BYTE 64 /* memory for decoding a message, per byte of its body */
 #define LIMIT_DECODE_BYTES_MIN      (64 * 1024)
 #define LIMIT_DECODE_BYTES_MAX      (64 * 1024 * 1024)
@@ -70,21 +70,21 @@
 #define LIMIT_MANIFEST_NAME_BYTES   255
 #define LIMIT_COMMITS_HELD          4
 #define LIMIT_OUTPUT_CHUNK_BYTES    (64 * 1024)
-#define LIMIT_OUTPUT_KEPT_BYTES     (64 * 1024) /* of one stream, for a driver that comes back */
-#define LIMIT_OUTPUT_ALL_KEPT_BYTES (32 * 1024 * 1024) /* of all workers of an agent */
-/* the text of one TELL; a long answer to an operator's command has several */
+#define LIMIT_OUTPUT_KEPT_BYTES     (64 * 1024) /* output of one stream, for the next driver */
+#define LIMIT_OUTPUT_ALL_KEPT_BYTES (32 * 1024 * 1024) /* output of all workers of an agent */
+/* the text of one TELL (a message to an operator); a long answer has several TELLs */
 #define LIMIT_TELL_TEXT_BYTES (8 * 1024 * 1024)
-#define LIMIT_ANSWER_BYTES    (64 * 1024 * 1024) /* bytes of such an answer as a whole */
+#define LIMIT_ANSWER_BYTES    (64 * 1024 * 1024) /* bytes of one answer, all its TELLs */
 #define LIMIT_JOBS_LISTED     65536              /* jobs that "jobs" and "prune" look at */
 #define LIMIT_CLIENTS         32                 /* operators that ask at the same time */
 #define LIMIT_SCRAPES         16                 /* connections to --metrics at the same time */
 #define LIMIT_WEB_HEAD_BYTES  8192               /* the head of a request to --metrics or --page */
-#define LIMIT_WEB_US          (10 * INT64_C(1000000)) /* how long such a connection may last */
+#define LIMIT_WEB_US          (10 * INT64_C(1000000)) /* lifetime of one HTTP connection */
 #define LIMIT_METRICS_BYTES   (1024 * 1024)
 #define LIMIT_VIEWERS         32                /* streams of --page at the same time */
-#define LIMIT_VIEWER_REQUESTS 64                /* connections to --page beside these streams */
-#define LIMIT_LIVE_BYTES      (4 * 1024 * 1024) /* of one message to viewers */
-#define LIMIT_OWNED_PROCESSES 64 /* programs for checkpoints that run at a time in an agent */
+#define LIMIT_VIEWER_REQUESTS 64                /* connections to --page beside the streams */
+#define LIMIT_LIVE_BYTES      (4 * 1024 * 1024) /* bytes of one message to viewers */
+#define LIMIT_OWNED_PROCESSES 64 /* programs that the threads of an agent run at a time */
 /* unsent bytes after which a client of `events --follow` is disconnected */
 #define LIMIT_CLIENT_UNSENT_BYTES (1024 * 1024)
 
@@ -93,8 +93,8 @@
 /* connections that wait until this worker enters their round; at most a quarter of the worker's
  * descriptors */
 #define LIMIT_MEET_PARKED    4096
-#define LIMIT_MEET_PARKED_US (INT64_C(600) * 1000000) /* how long these connections wait */
-/* wait for the other members' bye after a round that ended well */
+#define LIMIT_MEET_PARKED_US (INT64_C(600) * 1000000) /* a parked connection's longest wait */
+/* how long a member waits for the other members' bye after a round that ended well */
 #define LIMIT_MEET_BYE_US 1000000
 
 /* Checks of one round: the highest number, and how far apart the members of a round may be. A
@@ -119,7 +119,7 @@
 /* length of the key with which agents fetch commits from each other */
 #define STATE_KEY_BYTES 32
 #define HOST_KEY_BYTES  32 /* bytes of the key with which the agent of a host dials the driver */
-/* how long an agent accepts the key of the round before */
+/* how long an agent accepts the key of the previous round */
 #define LIMIT_STATE_KEY_US (10 * INT64_C(1000000))
 #define LIMIT_PULL_CHUNKS  64 /* chunks that one PULL may ask for */
 #define LIMIT_GPUS         64 /* GPUs that one process may use */
@@ -137,7 +137,7 @@
 #define LIMIT_PART_HEADER_BYTES (64 * 1024 * 1024)
 /* manifest.json: 16 bytes for each MiB of the checkpoint, so a checkpoint has at most 16 TiB */
 #define LIMIT_CHECKPOINT_MANIFEST_BYTES (300 * 1024 * 1024)
-#define LIMIT_CHECKPOINT_FILES          (2 * LIMIT_WORKERS) /* of one checkpoint */
+#define LIMIT_CHECKPOINT_FILES          (2 * LIMIT_WORKERS) /* files of one checkpoint */
 #define LIMIT_CHECKPOINTS               65536               /* folders of one directory */
 /* messages HOLD and SAVE that wait for the thread of an agent's checkpoints */
 #define LIMIT_CHECKPOINT_TASKS (4 * LIMIT_SLOTS_PER_HOST)
@@ -153,7 +153,7 @@
 
 /* Samples */
 #define LIMIT_SAMPLES (UINT64_C(1) << 48) /* samples of one epoch */
-/* samples of one step; of one rank if the batch size is per rank */
+/* samples of one step of all ranks; of one rank, if the batch size is per rank */
 #define LIMIT_BATCH_SAMPLES (UINT64_C(1) << 32)
 /* longest line of a sample log: one rank's share of a step */
 #define LIMIT_SAMPLE_LINE_BYTES (16 * 1024 * 1024)
@@ -166,9 +166,9 @@
 #define LIMIT_BENCH_MODEL_MB 65536
 #define LIMIT_BENCH_LAYERS   1024
 #define LIMIT_BENCH_BATCH    65536  /* samples of a step of one worker */
-#define LIMIT_BENCH_WAIT_MS  600000 /* computation of one step */
+#define LIMIT_BENCH_WAIT_MS  600000 /* milliseconds that one step computes */
 #define LIMIT_BENCH_STEPS    10000  /* steps of an iteration; iterations of a run */
-#define LIMIT_BENCH_ROUNDS   256    /* rows of rounds that are kept */
+#define LIMIT_BENCH_ROUNDS   256    /* rounds whose rows hvd-bench keeps */
 
 /* Output of workers, and --on-event, in the driver */
 #define LIMIT_OUTPUT_LINE_BYTES (64 * 1024) /* a longer line is cut into several lines */
@@ -178,23 +178,23 @@
 #define LIMIT_OUTPUT_WAITING_BYTES (16 * 1024 * 1024)
 /* how long a finished job waits for a slow terminal or file, or --on-event */
 #define LIMIT_OUTPUT_LINGER_US (5 * INT64_C(1000000))
-#define LIMIT_HOOK_EVENTS      256 /* events that wait for a call; older ones are dropped */
-#define LIMIT_HOOK_WORDS       64  /* of the command */
+#define LIMIT_HOOK_EVENTS      256 /* events that wait for --on-event; older ones are dropped */
+#define LIMIT_HOOK_WORDS       64  /* words of the command of --on-event */
 
-/* A host */
+/* The processes of a host */
 #define LIMIT_PROCESSES (4 * 1024 * 1024) /* processes of a machine, as many as Linux allows */
 
 /* Kept in memory and on disk */
 #define LIMIT_EVENTS_KEPT            4096 /* event lines that a driver keeps in memory */
 #define LIMIT_EVENTS_LOG_BYTES       (16 * 1024 * 1024) /* a longer log becomes events.log.1 */
 #define LIMIT_BLACKLIST_ENTRIES      65536
-#define LIMIT_BLACKLIST_HISTORY_ROWS 100 /* per host or slot; older rows are dropped */
+#define LIMIT_BLACKLIST_HISTORY_ROWS 100 /* rows per host or slot; older ones are dropped */
 /* incarnations, and failure times, kept per host or slot */
 #define LIMIT_BLACKLIST_REMEMBERED  32
 #define LIMIT_JOURNAL_BATCH         1024  /* writes in one transaction */
 #define LIMIT_JOURNAL_COMPACT       10000 /* records, after which the journal is compacted */
 #define LIMIT_JOURNAL_BATCH_BYTES   (16 * 1024 * 1024)
 #define LIMIT_JOURNAL_WAITING_BYTES (256 * 1024 * 1024) /* bytes that wait to be written */
-#define LIMIT_DB_PATH_BYTES         480 /* SQLite stops at 512, and appends to the name */
+#define LIMIT_DB_PATH_BYTES         480 /* SQLite takes 512 with a suffix such as -wal */
 
 #endif

@@ -34,6 +34,7 @@ static inline bool list_empty(const struct list *head)
     return head->next == head;
 }
 
+/* Puts an element, which is in no list, before `where`; before the head means at the end. */
 static inline void list_insert_before(struct list *where, struct list *element)
 {
     element->next = where;
@@ -47,6 +48,7 @@ static inline void list_append(struct list *head, struct list *element)
     list_insert_before(head, element);
 }
 
+/* Takes an element out of its list; it then points at itself, so a second call does no harm. */
 static inline void list_remove(struct list *element)
 {
     element->next->prev = element->prev;

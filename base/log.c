@@ -95,6 +95,7 @@ int log_set_levels(const char *spec, struct hvd_err *err)
     return 0;
 }
 
+/* true: a sink is set, and the subsystem's level lets lines of this level pass. */
 bool log_wants(enum log_subsystem subsystem, enum log_level level)
 {
     return sink.write && level <= levels[subsystem];

@@ -42,13 +42,16 @@ struct log_sink {
     void *arg;
 };
 
-/* Sets where lines go. NULL: lines are dropped. Called before other threads start. */
+/* Sets the sink, which gets every log line from now on. The struct is copied. NULL: lines are
+ * dropped. Called before other threads start. */
 void log_open(const struct log_sink *sink);
 
-/* Sets the levels: "info", "info,net:debug" or "net:debug": one level for all subsystems, then
- * exceptions. Without the level for all, the subsystems that are not named keep their levels. A
- * malformed spec changes nothing. Called before other threads start. */
+/* Sets the log levels of the subsystems. `spec` is one level for all subsystems ("info"), or levels
+ * of some of them ("net:debug"), or the first followed by the second ("info,net:debug"). A
+ * subsystem that `spec` does not cover keeps its level. A malformed spec changes nothing. Called
+ * before other threads start. */
 int log_set_levels(const char *spec, struct hvd_err *err);
+/* true: lines of this level are written for this subsystem. */
 bool log_wants(enum log_subsystem subsystem, enum log_level level);
 
 void log_line(enum log_subsystem subsystem, enum log_level level, const char *format, ...)
@@ -59,14 +62,14 @@ void log_line(enum log_subsystem subsystem, enum log_level level, const char *fo
 #define log_info(subsystem, ...)    log_line(LOG_##subsystem, LOG_INFO, __VA_ARGS__)
 #define log_debug(subsystem, ...)   log_line(LOG_##subsystem, LOG_DEBUG, __VA_ARGS__)
 
-/* Limits lines that could repeat without end: `burst` lines pass per window. A clock that goes back
- * starts a new window. */
+/* Limits log lines that could repeat without end: in each window of `window_us`, the first `burst`
+ * lines pass. A clock that goes back starts a new window. */
 struct log_limit {
     int64_t window_us;
     unsigned burst;
-    int64_t since_us;
-    unsigned passed;
-    unsigned held; /* lines that were held back since the last line that passed */
+    int64_t since_us; /* when the present window began */
+    unsigned passed;  /* lines that passed in the present window */
+    unsigned held;    /* lines that were held back since the last line that passed */
 };
 
 /* true: log the line, and say that *ret_held lines were held back since the last one that was

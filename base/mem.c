@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The operations of libc, in the form of struct mem_ops; they need no `arg`. */
 static void *libc_alloc(void *arg, size_t bytes)
 {
     (void)arg;
@@ -37,16 +38,19 @@ static void libc_free(void *arg, void *block)
 static const struct mem_ops libc_ops = { libc_alloc, libc_resize, libc_free, NULL, libc_zalloc };
 static struct mem_ops current = { libc_alloc, libc_resize, libc_free, NULL, libc_zalloc };
 
+/* Replaces the operations for all memory; NULL sets those of libc. Tests make them fail. */
 void mem_set_ops(const struct mem_ops *ops)
 {
     current = ops ? *ops : libc_ops;
 }
 
+/* Returns a block that is not zeroed; NULL: no memory is left. Zero bytes give a block, too. */
 void *mem_alloc(size_t bytes)
 {
     return current.alloc(current.arg, bytes ? bytes : 1);
 }
 
+/* Returns zeroed bytes; NULL: no memory is left. Operations without zalloc use alloc and memset. */
 void *mem_zalloc(size_t bytes)
 {
     void *block;
@@ -59,11 +63,14 @@ void *mem_zalloc(size_t bytes)
     return block;
 }
 
+/* Returns the block with another size, perhaps at another address; NULL: the old block is
+ * unchanged. */
 void *mem_resize(void *block, size_t bytes)
 {
     return current.resize(current.arg, block, bytes ? bytes : 1);
 }
 
+/* Returns count * size zeroed bytes; NULL also if the product does not fit in a size_t. */
 void *mem_zalloc_array(size_t count, size_t size)
 {
     if (size && count > SIZE_MAX / size)

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+/* Returns the place of the option's value in the program's config. */
 static void *field_of(const struct opt_set *set, const struct opt *row)
 {
     return (char *)set->config + row->offset;
@@ -34,14 +35,15 @@ static bool is_name(const char *name)
     return length > 1 && length <= OPT_NAME_MAX && strncmp(name, "no-", 3) != 0;
 }
 
-/* Panics when a row of the table contradicts itself or another row: `holds` is what must be true.
- */
+/* Panics when `holds` is false: the row contradicts itself or another row of the table. `what` says
+ * in which point. */
 static void require(const struct opt *row, bool holds, const char *what)
 {
     if (!holds)
         PANIC("option \"%s\": %s", row->name ? row->name : "?", what);
 }
 
+/* true: this is the option's name or its alias; a name that is NULL is neither. */
 static bool is_called(const struct opt *row, const char *name)
 {
     return name && (!strcmp(row->name, name) || (row->alias && !strcmp(row->alias, name)));
@@ -108,8 +110,8 @@ int opt_init(struct opt_set *set, const struct opt *table, size_t count, void *c
     return rc;
 }
 
-/* Frees the texts in `config`, and the notes about where each value came from. `beaten`: a value
- * that an option had from one source, and that another source with precedence has replaced. */
+/* Frees the texts in `config`, and what is known about the origin of each value. `beaten` is a
+ * value that does not count, because a source with precedence has given another one. */
 void opt_release(struct opt_set *set)
 {
     if (!set)
@@ -152,11 +154,14 @@ const struct opt *opt_find(const struct opt_set *set, const char *name)
     return opt_stage_find(set, (struct span){ name, strlen(name) });
 }
 
+/* true: the option is refused with this value. opt_value_read stores nothing for a refused option,
+ * so it needs no field. */
 bool opt_refuses(const struct opt *row, const char *value)
 {
     return row->kind == OPT_REFUSED && opt_value_read(row, value, NULL, NULL) != 0;
 }
 
+/* Returns the kind of the source that has set the option. */
 enum opt_source opt_source(const struct opt_set *set, const char *name)
 {
     const struct opt *row = opt_find(set, name);

@@ -67,7 +67,7 @@ int opt_env(struct opt_set *set, char *const *envp, struct hvd_err *err) MUST_CH
 
 /* A value that the caller has read from a source of its own. */
 struct opt_given {
-    const char *option; /* the name of a row */
+    const char *option; /* the name of the option, as its row has it */
     const char *value;
     const char *where; /* the origin, "job.yaml:3" or "HOROVOD_TIMELINE"; errors begin with it */
     /* the option's name in that source, for errors; NULL: `where` names the option already */
@@ -81,8 +81,8 @@ int opt_take(struct opt_set *set, enum opt_source source, const struct opt_given
 /* Returns the row of that name or alias; NULL: there is no such option. */
 const struct opt *opt_find(const struct opt_set *set, const char *name);
 
-/* Returns true if the option is refused with this value. A refused option may still be given with a
- * value that asks only for what the program does anyway (OPT_ON_HOLDS, OPT_OFF_HOLDS). */
+/* true: the option is refused with this value. A refused option may still be given with a value
+ * that asks only for what the program does anyway (OPT_ON_HOLDS, OPT_OFF_HOLDS). */
 bool opt_refuses(const struct opt *row, const char *value);
 
 /* Returns the source that has set the option. name must be in the table. */

@@ -31,12 +31,14 @@ struct command_line {
     struct hvd_err *err;
 };
 
+/* true: the command line takes --no-NAME of this option, too. */
 static bool is_negatable(const struct opt *row)
 {
     return row->kind == OPT_REFUSED || (row->kind == OPT_ACCEPTED && !row->arg) ||
            (row->kind == OPT_FLAG && !(row->flags & OPT_ARGV_ONLY));
 }
 
+/* Returns whether an option takes a value, in the form that getopt_long wants. */
 static int getopt_argument(const struct opt *row)
 {
     if (row->kind == OPT_REFUSED)
@@ -61,8 +63,8 @@ static void add_long(struct command_line *line, const char *name, size_t row)
     }
 }
 
-/* Returns the option for a code of getopt: a long option has a code of its own, a short one has its
- * letter. NULL: unknown. */
+/* Returns the option for a code of getopt: for a long option the code of add_long, for a short
+ * option its letter. NULL: the code is of no option. */
 static const struct opt *row_of(const struct command_line *line, int code)
 {
     const struct opt_set *set = line->stage.set;

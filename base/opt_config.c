@@ -19,6 +19,8 @@ struct config_reader {
     struct hvd_err *err;
 };
 
+/* Returns the value of a hexadecimal digit, -1 for another character. `c | ' '` is the lower case
+ * of a letter. */
 static int hex_digit(char c)
 {
     static const char digits[] = "0123456789abcdef";
@@ -27,8 +29,8 @@ static int hex_digit(char c)
     return found ? (int)(found - digits) : -1;
 }
 
-/* Returns the byte for the escape after a backslash and moves *text past the escape; -1: no valid
- * escape. Lines hold no NUL. */
+/* Returns the byte for the escape after a backslash, and moves *text past the escape; -1: it is no
+ * valid escape. A line of a config file has no NUL, which strchr would find. */
 static int read_escape(struct span *text)
 {
     static const char names[] = "\"\\nt";

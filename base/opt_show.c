@@ -21,6 +21,7 @@ static const char *opt_show_group(const struct opt *row)
     return row->flags & OPT_TEST_ONLY ? TEST_GROUP : row->group;
 }
 
+/* true: the help shows the option in this group. A refused option is shown in none. */
 static bool is_in_group(const struct opt *row, const char *group)
 {
     return row->kind != OPT_REFUSED && !strcmp(opt_show_group(row), group);
@@ -56,8 +57,9 @@ int opt_show_each(const struct opt_set *set, opt_show_fn *visit, void *arg)
     return rc ? rc : visit_group(set, TEST_GROUP, visit, arg);
 }
 
-/* Appends words up to column HELP_WIDTH, then begins a new line at column `indent`, where the first
- * line begins, too. A line break in the text is kept. */
+/* Appends a text, broken into lines of at most HELP_WIDTH columns. Each line begins at column
+ * `indent`; the caller has filled the first line up to that column. A line break in the text is
+ * kept. */
 static int wrap(struct buf *out, const char *text, size_t indent)
 {
     size_t column = indent;
@@ -84,12 +86,14 @@ static int wrap(struct buf *out, const char *text, size_t indent)
     return rc ? rc : buf_append_text(out, "\n");
 }
 
+/* true: the help shows the option as --[no-]NAME. */
 static bool has_opposite(const struct opt *row)
 {
     return (row->kind == OPT_FLAG || (row->kind == OPT_ACCEPTED && !row->arg)) &&
            !(row->flags & OPT_ARGV_ONLY);
 }
 
+/* Returns the default value as the help shows it; "": the help shows none. */
 static const char *preset_text(const struct opt *row)
 {
     if (row->preset)
@@ -99,7 +103,7 @@ static const char *preset_text(const struct opt *row)
 
 struct help_writer {
     struct buf *out;
-    const char *group; /* group of the row before */
+    const char *group; /* the group of the row that was shown last */
 };
 
 /* Appends the help of one option: a heading before the first one of a group, its names, then its
@@ -178,7 +182,7 @@ struct config_writer {
     const struct opt_set *set;
     struct buf *out;
     bool with_origins;
-    const char *group; /* group of the row before */
+    const char *group; /* the group of the row that was shown last */
 };
 
 /* Appends a text as opt_config reads it: in quotes with escapes, unless it has plain characters
@@ -237,7 +241,7 @@ static const char *source_text(enum opt_source source, const char *where)
     return source == OPT_COMMAND_LINE ? "command line" : where;
 }
 
-/* Writes both values of an option that two sources have given: the one that counts and the other.
+/* Writes both values of an option that two sources have given: first the one that counts.
  * *ret_differ: a lower source has given another value. */
 static int show_both(const struct opt_set *set, const struct opt *row, struct buf values[2],
                      bool *ret_differ)
@@ -255,9 +259,11 @@ static int show_both(const struct opt_set *set, const struct opt *row, struct bu
     return rc;
 }
 
+/* Makes the two buffers of show_both. */
 static void values_init(struct buf values[2])
 {
-    /* each byte of a text takes up to four in quotes */
+    /* in quotes a byte of a value may take four (\xNN), so each value may be as long as a config
+     * file */
     buf_init(&values[0], LIMIT_CONFIG_TEXT_BYTES);
     buf_init(&values[1], LIMIT_CONFIG_TEXT_BYTES);
 }
@@ -388,11 +394,14 @@ int opt_show_notes(const struct opt_set *set, struct buf *out)
     return hand_over(&text, opt_show_each(set, note_row, &writer), out);
 }
 
+/* Appends the line of one option for --list-options; `arg` is the buffer. */
 static int name_row(void *arg, const struct opt *row)
 {
     return buf_printf(arg, "%s\t%s\t%s\n", row->name, opt_show_group(row), preset_text(row));
 }
 
+/* Appends the lines of --list-options, from which a check of the docs learns all names of
+ * options. */
 int opt_show_names(const struct opt_set *set, struct buf *out)
 {
     struct buf text;

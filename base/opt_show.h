@@ -29,8 +29,8 @@ int opt_show_notes(const struct opt_set *set, struct buf *out) MUST_CHECK;
 int opt_show_names(const struct opt_set *set, struct buf *out) MUST_CHECK;
 
 /* Calls visit for each row in the order of the help: group after group, in the order of the groups'
- * first rows in the table; rows with OPT_TEST_ONLY come last. Ends early and returns the result of
- * visit when that result is not 0. */
+ * first rows in the table; rows with OPT_TEST_ONLY come last. A result of visit that is not 0 ends
+ * the calls and is returned. */
 typedef int opt_show_fn(void *arg, const struct opt *row);
 int opt_show_each(const struct opt_set *set, opt_show_fn *visit, void *arg);
 

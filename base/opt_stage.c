@@ -17,6 +17,7 @@ struct opt_staged {
     union opt_field field;
 };
 
+/* Begins an empty stage for the values of `source`. */
 int opt_stage_init(struct opt_stage *stage, struct opt_set *set, enum opt_source source,
                    struct hvd_err *err)
 {
@@ -84,8 +85,9 @@ static void stage_keep_beaten(const struct opt *row, struct opt_beaten *beaten,
     *where = NULL;
 }
 
-/* Makes all staged values count, except those of options that a source with precedence has set.
- * The value that does not count is kept in both cases (`beaten`), for notes to the operator. */
+/* Makes all staged values count, except those of options that a source with precedence has set. Of
+ * two values for one option, the one that does not count is kept (`beaten`), for notes to the
+ * operator. */
 void opt_stage_commit(struct opt_stage *stage)
 {
     struct opt_set *set = stage->set;
@@ -137,7 +139,8 @@ const char *opt_stage_nearest(const struct opt_set *set, struct span name)
         return NULL;
     snprintf(text, sizeof(text), "%.*s", (int)name.length, name.at);
     for (size_t i = 0; i < set->count; i++) {
-        /* The nearest name so far is the first candidate, so it wins a tie. */
+        /* The nearest name so far is the first candidate, so of two equally near names the earlier
+         * one is kept. */
         const char *rivals[] = { nearest, set->table[i].name, set->table[i].alias };
         size_t from = nearest ? 0 : 1;
 

@@ -15,14 +15,15 @@ struct opt_origin {
     char *where; /* "job.conf:3" or "HVD_NP"; NULL for the other sources */
     /* The value of the highest source that was given but does not count. */
     struct opt_beaten {
-        enum opt_source source; /* OPT_UNSET: there is none */
+        enum opt_source
+            source; /* the source that gave the value; OPT_UNSET: there is no such value */
         char *where;
         union opt_field field;
     } beaten;
 };
 
 struct opt_stage {
-    struct opt_set *set; /* borrowed */
+    struct opt_set *set; /* the options that the stage is for; borrowed */
     enum opt_source source;
     struct opt_staged *staged; /* one entry per row of the table */
 };

@@ -11,15 +11,15 @@
 
 /* The kind of a value, with the type of its field and the value of an unset field. */
 enum opt_kind {
-    OPT_FLAG,     /* bool, false: --name or --no-name; in files true or false */
-    OPT_NUMBER,   /* uint64_t, 0 */
-    OPT_DURATION, /* int64_t in microseconds, 0: "90s" or "1m30s" (base/time.h) */
-    OPT_RANGE,    /* struct opt_range, 0 0: two durations, "10s,10m", the lower first */
-    OPT_TEXT,     /* char *, NULL */
-    OPT_CHOICE,   /* unsigned or an enum, 0: the index of the word in `choices` */
-    OPT_LIST,     /* struct opt_list, empty: each mention appends; "" empties it */
-    OPT_REFUSED,  /* no field: the option is refused, and the help text says why */
-    OPT_ACCEPTED  /* no field: the option changes nothing, and the help text says why */
+    OPT_FLAG,     /* field bool, unset: false; --name or --no-name; in files true or false */
+    OPT_NUMBER,   /* field uint64_t, unset: 0 */
+    OPT_DURATION, /* field int64_t in microseconds, unset: 0; "90s" or "1m30s" (base/time.h) */
+    OPT_RANGE,   /* field struct opt_range, unset: 0 0; two durations, "10s,10m", the lower first */
+    OPT_TEXT,    /* field char *, unset: NULL */
+    OPT_CHOICE,  /* field unsigned or an enum, unset: 0; the index of the word in `choices` */
+    OPT_LIST,    /* field struct opt_list, unset: empty; each mention appends, "" empties it */
+    OPT_REFUSED, /* no field: the option is refused, and the help text says why */
+    OPT_ACCEPTED /* no field: the option changes nothing, and the help text says why */
 };
 
 struct opt_range {
@@ -57,8 +57,8 @@ struct opt {
     uint64_t min;               /* least number or duration; texts and lists: > 0 forbids "" */
     uint64_t max;               /* greatest number or duration; 0: the greatest of the kind */
     const char *const *choices; /* the words of an OPT_CHOICE; ends in NULL */
-    size_t offset;
-    const char *group;
+    size_t offset;              /* of the field for the value, in the program's config */
+    const char *group;          /* the heading under which the help shows the option */
     const char *help;
 };
 

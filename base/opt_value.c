@@ -16,11 +16,13 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Fills the error with the text of the code, and returns the code. */
 int opt_value_fail(int code, struct hvd_err *err)
 {
     return err_set(err, code, "%s", err_text(code));
 }
 
+/* Quotes a value, for an error about it. */
 static const char *opt_shown(const char *text, char quoted[TEXT_QUOTE_MAX])
 {
     return text_quote(text, strlen(text), quoted);
@@ -90,6 +92,7 @@ static const char *size_format(uint64_t bytes, char text[TIME_TEXT_MAX])
     return text;
 }
 
+/* Returns the longest duration that the option takes; a row without `max` takes every duration. */
 static int64_t max_us(const struct opt *row)
 {
     return row->max ? (int64_t)row->max : LIMIT_DURATION_US;
@@ -198,6 +201,7 @@ static int opt_copy_text(const struct opt *row, const char *text, char **ret_cop
     return 0;
 }
 
+/* Frees a list with its items, and leaves an empty one. */
 static void empty_list(struct opt_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
@@ -353,11 +357,13 @@ static size_t field_bytes(enum opt_kind kind)
     return bytes[kind];
 }
 
+/* Sets a field to all zeroes, which stands for an unset value. Frees nothing. */
 void opt_value_clear(const struct opt *row, void *field)
 {
     memset(field, 0, field_bytes(row->kind));
 }
 
+/* Moves a value with its memory from one field to another; `from` is unset then. */
 void opt_value_move(const struct opt *row, void *to, void *from)
 {
     memcpy(to, from, field_bytes(row->kind));

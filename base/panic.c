@@ -14,6 +14,7 @@
 
 static struct list dumpers = LIST_INIT(dumpers);
 
+/* Registers an object that writes what it has recorded when the process panics. */
 void panic_add_dumper(struct panic_dumper *dumper)
 {
     list_append(&dumpers, &dumper->link);

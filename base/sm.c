@@ -9,7 +9,8 @@
 void sm_init(struct sm *sm, const struct sm_type *type, unsigned initial, const void *owner,
              struct trace *trace)
 {
-    /* A table that contradicts itself is a bug of the calling file. */
+    /* A table that contradicts itself is a bug of the calling file. In a right one each successor
+     * is a state of the table; a final state has no successor, every other state has one. */
     ASSERT(type->count > 0 && type->count <= SM_STATES_MAX);
     for (unsigned i = 0; i < type->count; i++) {
         const struct sm_state *state = &type->states[i];
@@ -24,6 +25,7 @@ void sm_init(struct sm *sm, const struct sm_type *type, unsigned initial, const 
     *sm = (struct sm){ .type = type, .owner = owner, .trace = trace, .state = initial };
 }
 
+/* true: the table allows a move from the present state to `to`. */
 bool sm_may(const struct sm *sm, unsigned to)
 {
     return to < sm->type->count && (sm->type->states[sm->state].next & SM_BIT(to));

@@ -22,14 +22,15 @@ struct sm_type {
     const char *name; /* name of the kind of machine: "job", "slot" */
     const struct sm_state *states;
     unsigned count;
-    /* panics when the owner is not consistent; may be NULL */
+    /* Called after each move; panics when the fields of the owner do not fit the new state. May be
+     * NULL. */
     void (*invariant)(const void *owner, unsigned state);
 };
 
 struct sm {
     const struct sm_type *type;
-    const void *owner;   /* borrowed */
-    struct trace *trace; /* borrowed, may be NULL */
+    const void *owner;   /* the object that has this machine; the invariant gets it; borrowed */
+    struct trace *trace; /* gets a line for each move; borrowed, may be NULL */
     unsigned state;
 };
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Names a signal for a person who has to act. */
+/* Writes a signal with its number and its name, for an operator: "signal 11 (SIGSEGV)". */
 const char *text_signal(int number, char text[TEXT_SIGNAL_MAX])
 {
     const char *name = sigabbrev_np(number);
@@ -36,6 +36,7 @@ struct span span_trim(struct span span)
     return span;
 }
 
+/* true: the bytes of the span are those of `text`. */
 bool span_is(struct span span, const char *text)
 {
     return strlen(text) == span.length && (!span.length || !memcmp(span.at, text, span.length));
@@ -62,6 +63,8 @@ bool span_next(struct span *rest, char separator, struct span *ret_part)
     return true;
 }
 
+/* Takes `word` off the beginning of *rest. false: *rest begins with other bytes, and is
+ * unchanged. */
 bool span_take(struct span *rest, const char *word)
 {
     size_t length = strlen(word);

@@ -16,6 +16,7 @@ struct span {
 
 /* Returns the span without blanks, tabs and carriage returns at both ends. */
 struct span span_trim(struct span span);
+/* true: the bytes of the span are those of `text`. */
 bool span_is(struct span span, const char *text);
 
 /* Cuts the part before the first `separator` off *rest; false: *rest has no part left. The part

@@ -29,8 +29,8 @@ static size_t utf8_length(const unsigned char *at, size_t left)
     return length;
 }
 
-/* true: a control character starts here: below ' ', DEL, or U+0080 to U+009F, which terminals obey
- * as well. */
+/* true: a control character starts at `at`: a byte less than ' ', DEL, or U+0080 to U+009F, which
+ * terminals obey as well. */
 static bool is_control(const unsigned char *at)
 {
     return at[0] < ' ' || at[0] == 0x7f || (at[0] == 0xc2 && (at[1] & 0xe0) == 0x80);
@@ -61,6 +61,7 @@ size_t text_line(char *line, size_t size, const char *format, va_list args)
 
     ASSERT(size >= 8);
     wanted = vsnprintf(line, size, format, args);
+    /* the arguments cannot be formatted: the format itself is the line */
     if (wanted < 0)
         wanted = snprintf(line, size, "%s", format);
     /* A line that is cut ends in "...", and is never cut in the middle of a character. */

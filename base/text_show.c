@@ -14,6 +14,8 @@
 /* The most bytes of a colour sequence; the ESC of a longer one is escaped. */
 #define SGR_MAX 48
 
+/* true: the three bytes at `at` are a character that changes the direction of writing (U+202A to
+ * U+202E, U+2066 to U+2069): foreign text could hide its meaning with it. */
 bool text_show_turns(const char *at)
 {
     const unsigned char *byte = (const unsigned char *)at;

@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The units, the largest first, because the units of a compound must fall. */
+/* The units of a duration, the largest first: in a duration of several units ("1h30m") each unit
+ * must be smaller than the one before it. */
 static const struct {
     const char *name;
     int64_t us;
@@ -48,7 +49,7 @@ static const char *read_amount(const char *at, struct amount *ret_amount)
     if (!is_digit(*at))
         return NULL;
     for (; is_digit(*at); at++) {
-        /* a longer time is refused below, so its number need not be exact */
+        /* time_parse refuses a longer time, so beyond the limit `whole` need not be exact */
         if (amount.whole <= LIMIT_DURATION_US)
             amount.whole = amount.whole * 10 + (*at - '0');
     }
@@ -128,7 +129,8 @@ too_long:
     return err_set(err, HVD_E_LIMIT, "%s: longer than ten years; write \"never\" instead", quoted);
 }
 
-/* Writes a value in units of 10^-decimals as "12.5", without trailing zeros. */
+/* Writes value / 10^decimals with its unit, and without zeros at the end: 12500 with 3 decimals is
+ * "12.5". */
 static int format_decimal(char *out, size_t size, int64_t value, int decimals, const char *unit)
 {
     int64_t scale = 1;
@@ -178,6 +180,7 @@ const char *time_format(int64_t us, char text[TIME_TEXT_MAX])
     return text;
 }
 
+/* Adds two times that are not negative; a sum that does not fit is TIME_NEVER. */
 int64_t time_add(int64_t a_us, int64_t b_us)
 {
     return a_us > TIME_NEVER - b_us ? TIME_NEVER : a_us + b_us;
@@ -210,6 +213,7 @@ const char *time_brief(int64_t us, char text[TIME_TEXT_MAX])
 {
     int64_t unit_us = 1;
 
+    /* `unit_us` becomes the power of ten, at most a second, that leaves three digits of `us` */
     while (us != TIME_NEVER && us / unit_us >= 1000 && unit_us < TIME_S)
         unit_us *= 10;
     return time_format(us - us % unit_us, text);

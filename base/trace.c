@@ -46,6 +46,7 @@ int trace_init(struct trace *trace, const char *name, size_t lines)
     return 0;
 }
 
+/* Frees the lines. A trace that was never made, or is freed already, is left as it is. */
 void trace_release(struct trace *trace)
 {
     if (!trace || !trace->ring)
@@ -55,6 +56,7 @@ void trace_release(struct trace *trace)
     *trace = (struct trace){ .ring = NULL };
 }
 
+/* Sets the function that gets each new line; NULL: none. */
 void trace_set_tap(struct trace *trace, trace_tap_fn *tap, void *arg)
 {
     trace->tap = tap;
@@ -81,6 +83,7 @@ void trace_say_args(struct trace *trace, int64_t now_us, enum trace_level level,
         trace->tap(trace->tap_arg, line, level, facts);
 }
 
+/* Adds a line of the level TRACE_INFO, without facts. */
 void trace_add(struct trace *trace, int64_t now_us, const char *format, ...)
 {
     va_list args;
@@ -90,6 +93,7 @@ void trace_add(struct trace *trace, int64_t now_us, const char *format, ...)
     va_end(args);
 }
 
+/* Adds a line with a level and facts, which the tap gets with the line. */
 void trace_say(struct trace *trace, int64_t now_us, enum trace_level level,
                const struct facts *facts, const char *format, ...)
 {
@@ -100,6 +104,8 @@ void trace_say(struct trace *trace, int64_t now_us, enum trace_level level,
     va_end(args);
 }
 
+/* Returns the line that is `back` lines older than the newest; NULL: the ring has lost that
+ * line. */
 const char *trace_line(const struct trace *trace, size_t back)
 {
     if (back >= trace->capacity || back >= trace->written)

@@ -29,10 +29,10 @@ typedef void trace_tap_fn(void *arg, const char *line, enum trace_level level,
 
 struct trace {
     struct panic_dumper dumper;
-    const char *name; /* borrowed */
+    const char *name; /* the name of the trace, for a panic; borrowed */
     char (*ring)[TRACE_LINE_MAX];
     size_t capacity;
-    uint64_t written;
+    uint64_t written; /* lines that were ever added; the last `capacity` of them are in the ring */
     trace_tap_fn *tap;
     void *tap_arg;
 };
@@ -42,18 +42,20 @@ int trace_init(struct trace *trace, const char *name, size_t lines) MUST_CHECK;
 void trace_release(struct trace *trace);
 void trace_set_tap(struct trace *trace, trace_tap_fn *tap, void *arg);
 
-/* Adds a line. Control characters in foreign text become blanks (text_line), so one call adds one
- * line. trace may be NULL: then nothing happens. */
+/* Adds a line of the level TRACE_INFO, without facts. Control characters in foreign text become
+ * blanks (text_line), so one call adds one line. trace may be NULL: then nothing happens. */
 void trace_add(struct trace *trace, int64_t now_us, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Adds a line as trace_add does, which adds lines of the level TRACE_INFO without facts. The tap is
- * told the level, so a program can show some lines where others are turned off, and the facts. */
+/* Adds a line as trace_add does, with a level and facts of its own. The ring does not keep these
+ * two: they are for the tap, so that a program can show the lines of some levels only. The function
+ * with _args takes the arguments of the format as a va_list. */
 void trace_say(struct trace *trace, int64_t now_us, enum trace_level level,
                const struct facts *facts, const char *format, ...) PRINTF_LIKE(5, 6);
 void trace_say_args(struct trace *trace, int64_t now_us, enum trace_level level,
                     const struct facts *facts, const char *format, va_list args) PRINTF_LIKE(5, 0);
 
-/* Returns the line that is `back` lines old (0: the last line); NULL when that line is not kept. */
+/* Returns the line that is `back` lines before the newest (0: the newest); NULL: the trace does not
+ * keep that line. */
 const char *trace_line(const struct trace *trace, size_t back);
 
 #endif

@@ -23,6 +23,7 @@ int vec_reserve(void *items_at, size_t *capacity, size_t count, size_t more, siz
         return HVD_E_LIMIT;
     if (count + more <= *capacity)
         return 0;
+    /* an array of more than SIZE_MAX / 2 bytes cannot be allocated */
     if (max > SIZE_MAX / 2 / item_bytes)
         max = SIZE_MAX / 2 / item_bytes;
     if (count + more > max)

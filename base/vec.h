@@ -24,6 +24,7 @@
 /* Frees the array, but not the memory that its items own. */
 #define VEC_RELEASE(vec) vec_release(&(vec)->items, &(vec)->count, &(vec)->capacity)
 
+/* Loops over the items in order. `it` is a pointer that the caller has declared. */
 #define VEC_EACH(it, vec) \
     for (size_t it##_i = 0; it##_i < (vec)->count && ((it) = &(vec)->items[it##_i]); it##_i++)
 
@@ -33,7 +34,7 @@ int vec_reserve(void *items_at, size_t *capacity, size_t count, size_t more, siz
 void vec_release(void *items_at, size_t *count, size_t *capacity);
 
 /* For an array that is sorted by key: returns the index of the first item whose key is not below
- * `key`. An item with this key stands there or belongs there. */
+ * `key`. An item with this key is at that index, or would be inserted there. */
 typedef uint64_t vec_key_fn(const void *item);
 size_t vec_place(const void *items, size_t count, size_t item_bytes, vec_key_fn *key_of,
                  uint64_t key);
