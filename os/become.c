@@ -14,8 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ENTRY_BYTES 16384 /* more than one entry of the user database takes */
+#define ENTRY_BYTES 16384 /* bytes for an entry of the user database; more than any entry takes */
 
+/* Root becomes the owner of `path` for good. Nothing happens if the process is not root's, root
+ * owns the path, or there is no such path: the caller's own use of the path reports that. */
 int become_owner(const char *path, struct hvd_err *err)
 {
     struct passwd entry, *user = NULL;
@@ -27,7 +29,7 @@ int become_owner(const char *path, struct hvd_err *err)
         return 0;
     if (getpwuid_r(st.st_uid, &entry, memory, sizeof(memory), &user))
         user = NULL;
-    /* A user without an entry has the group of the folder, and no other. */
+    /* A user without an entry in the user database has the group of the folder, and no other. */
     rc = user ? initgroups(user->pw_name, user->pw_gid) : setgroups(0, NULL);
     if (!rc)
         rc = setresgid(user ? user->pw_gid : st.st_gid, user ? user->pw_gid : st.st_gid,

@@ -9,6 +9,7 @@
 
 #include <time.h>
 
+/* Reads a clock, in microseconds. A clock that cannot be read is a bug. */
 static int64_t clock_read_us(clockid_t clock)
 {
     struct timespec now;
@@ -18,16 +19,19 @@ static int64_t clock_read_us(clockid_t clock)
     return now.tv_sec * TIME_S + now.tv_nsec / 1000;
 }
 
+/* Returns the time of the monotonic clock, which never goes back. All decisions use this clock. */
 int64_t clock_now_us(void)
 {
     return clock_read_us(CLOCK_MONOTONIC);
 }
 
+/* Returns the microseconds since 1970, UTC. This clock may jump, so no decision uses it. */
 int64_t clock_wall_us(void)
 {
     return clock_read_us(CLOCK_REALTIME);
 }
 
+/* Returns a length of time, which is not negative, as libevent's timers take it. */
 struct timeval clock_timeval(int64_t us)
 {
     return (struct timeval){ (time_t)(us / TIME_S), (suseconds_t)(us % TIME_S) };

@@ -13,6 +13,8 @@
 
 #define READ_BYTES 65536
 
+/* Sets the error of an operation on a file that has just failed with errno; `what` names the
+ * operation, such as "open". */
 static int file_failed(const char *path, const char *what, struct hvd_err *err)
 {
     int code = errno == ENOENT ? HVD_E_NOTFOUND : errno == EACCES ? HVD_E_DENIED : HVD_E_IO;
@@ -54,6 +56,8 @@ int file_read(const char *path, struct buf *buf, struct hvd_err *err)
     return rc;
 }
 
+/* Opens /dev/null as each standard stream that is closed. A program calls this function first, so
+ * no file or socket gets the number 0, 1 or 2. */
 void file_hold_standard(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -62,15 +66,15 @@ void file_hold_standard(void)
             return;
 }
 
-/* Puts /dev/null in the place of the standard streams that are a terminal; `all`: of all that are
- * no regular file. */
+/* Puts /dev/null in the place of each standard stream that is a terminal. `all` true: in the place
+ * of each one that is no regular file, so that pipes are left as well. */
 static void file_leave(bool all)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     struct stat st;
 
     for (int fd = STDIN_FILENO; nothing >= 0 && fd <= STDERR_FILENO; fd++) {
-        errno = 0; /* a terminal that was closed says EIO */
+        errno = 0; /* isatty fails with EIO for a terminal that was closed */
         if (all ? fstat(fd, &st) || !S_ISREG(st.st_mode) : isatty(fd) || errno == EIO)
             (void)dup2(nothing, fd);
     }
@@ -78,12 +82,15 @@ static void file_leave(bool all)
         close(nothing);
 }
 
+/* Leaves the terminal: standard streams that are a terminal lead to /dev/null from now on. */
 void file_leave_terminal(void)
 {
-    file_leave(false);
+    file_leave(false /* only terminals */);
 }
 
+/* Leaves all standard streams but regular files, so that no reader of a pipe waits for this
+ * process. */
 void file_leave_streams(void)
 {
-    file_leave(true);
+    file_leave(true /* pipes, too */);
 }

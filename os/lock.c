@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #define PID_TEXT 32
-/* attempts; one fails only when another process takes the lock over at that moment */
+/* Attempts to take the lock. One fails only when another process takes the lock over at that
+ * moment. */
 #define TRIES 100
 
 /* Takes the lock of the file without waiting, and writes the pid of this process into the file.
@@ -25,12 +26,12 @@ int lock_take(const char *path, int *ret_fd, pid_t *ret_holder, struct hvd_err *
 {
     char who[PID_TEXT] = "another process";
     char text[PID_TEXT];
-    int number = ESTALE;
+    int number = ESTALE; /* an errno; 0: the lock was taken */
 
     /* ESTALE: after the open another file took the same name. */
     for (int i = 0; number == ESTALE && i < TRIES; i++) {
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        struct stat mine, there;
+        struct stat mine, there; /* of the opened file; of the file that has its name now */
 
         if (fd < 0)
             return remedy_set(err, path, "cannot lock it", errno);
@@ -50,8 +51,8 @@ int lock_take(const char *path, int *ret_fd, pid_t *ret_holder, struct hvd_err *
         if (!number) {
             int length = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
 
-            /* A process that reads the file between the two steps finds no pid, which is better
-             * than an old pid. */
+            /* A process that reads the file between ftruncate and pwrite finds no pid, which is
+             * better than the pid of an earlier holder. */
             errno = 0;
             if (ftruncate(fd, 0) || pwrite(fd, text, (size_t)length, 0) != length)
                 number = errno ? errno : EIO;

@@ -10,12 +10,15 @@
 
 static enum log_time log_time_form = LOG_TIME_UTC;
 
+/* Sets the form of log_time_text for the whole process. */
 void log_time_set(enum log_time form)
 {
-    tzset(); /* localtime_r need not do this */
+    tzset(); /* reads the time zone of the machine; localtime_r need not do that */
     log_time_form = form;
 }
 
+/* Writes a time of the wall clock in the form that log_time_set has set. If the local calendar does
+ * not have the time, the text is in UTC. */
 const char *log_time_text(int64_t wall_us, char text[TIME_STAMP_MAX])
 {
     int64_t into_second_us = (wall_us % TIME_S + TIME_S) % TIME_S;
@@ -24,7 +27,7 @@ const char *log_time_text(int64_t wall_us, char text[TIME_STAMP_MAX])
     const bool full = log_time_form == LOG_TIME_FULL;
     struct tm local;
     size_t used = 0;
-    int minutes;
+    int minutes; /* the distance of the local time zone from UTC */
 
     if (log_time_form != LOG_TIME_UTC && localtime_r(&second, &local))
         used = strftime(text, TIME_STAMP_MAX / 2, full ? "%Y-%m-%dT%H:%M:%S" : "%H:%M:%S", &local);

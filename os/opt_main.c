@@ -53,7 +53,8 @@ bool opt_answer(const struct opt_program *program, const struct opt_set *set, in
         rc = buf_printf(&out, "%s %s\n", program->name, HVD_VERSION_TEXT);
     else if (program->general->list_options)
         rc = opt_show_names(set, &out);
-    else if (program->general->print_config) /* true: with the origin of each value */
+    else if (program->general
+                 ->print_config) /* the argument `true`: with the origin of each value */
         rc = opt_show_config(set, true, &out);
     else
         return false;

@@ -27,13 +27,13 @@ struct opt_general {
             .help = "show the version, and end")
 
 struct opt_program {
-    const char *name;  /* "hvd-hosts" */
-    const char *usage; /* "hvd-hosts [options] [FILE...]" */
+    const char *name;  /* the name of the program, such as "hvd-hosts" */
+    const char *usage; /* how the program is called: "hvd-hosts [options] [FILE...]" */
     const char *about;
     const struct opt *table;
     size_t count;
     void *options;
-    const struct opt_general *general; /* a field of options */
+    const struct opt_general *general; /* the general options, a field of `options` */
     int usage_exit;                    /* exit code after a wrong command line */
     /* exit code when the output could not be written, or no memory is left */
     int storage_exit;
@@ -54,6 +54,7 @@ int opt_complain(const struct opt_program *program, const struct hvd_err *err, i
 /* Answers --help and similar options; true: such an option was given and has been answered. */
 bool opt_answer(const struct opt_program *program, const struct opt_set *set, int *ret_status);
 
+/* Runs a whole program, from the command line to the check of its output. Returns its exit code. */
 int opt_main(const struct opt_program *program, int argc, char **argv);
 
 #endif

@@ -1,8 +1,9 @@
 /*
  * owned_process.c: keeps the wait status of a program for the thread that has started the program.
- * The programs of --checkpoint-command are started here (state/remote/command_storage.c), and the
- * agent reaps all its children here (agent/processes/child_end.c). Invariant: from the start of an
- * owned process to its row in the table no thread reaps, because both happen under one mutex.
+ * The programs of --checkpoint-command (state/remote/command_storage.c) and of notices
+ * (agent/notice/notice_command.c) are started here, and the agent reaps all its children here
+ * (agent/processes/child_end.c). Invariant: from the start of an owned process to its row in the
+ * table no thread reaps, because both happen under one mutex.
  */
 #include "os/owned_process.h"
 
@@ -15,8 +16,8 @@
 #include <sys/wait.h>
 
 struct owned_process {
-    pid_t pid; /* 0: the row is free */
-    int status;
+    pid_t pid;  /* the process; 0: the row is free */
+    int status; /* the wait status, once owned_process_reap has reaped the process */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -31,6 +32,8 @@ static struct owned_process *owned_find(pid_t pid)
     return NULL;
 }
 
+/* Starts a program and puts it in the table, so that the loop that reaps all children keeps its
+ * wait status for this caller. */
 int owned_process_start(const struct process_spec *spec, pid_t *ret_pid, int *ret_watch,
                         struct hvd_err *err)
 {
@@ -64,18 +67,22 @@ int owned_process_start(const struct process_spec *spec, pid_t *ret_pid, int *re
     return rc;
 }
 
+/* Waits for the end of an owned program, takes it out of the table, and returns its wait status.
+ * Either this thread reaps the program, or owned_process_reap did so before: waitid then fails, and
+ * the status is in the table. */
 int owned_process_end(pid_t pid, int watch)
 {
     struct owned_process *row;
     siginfo_t info = { .si_pid = 0 };
     int status = 0, rc;
 
-    /* The pidfd names this process also after another one has got its number. */
+    /* The pidfd means this process, also if the kernel has given its pid to another process. */
     while ((rc = waitid(P_PIDFD, (id_t)watch, &info, WEXITED)) < 0 && errno == EINTR)
         ;
     pthread_mutex_lock(&mutex);
     row = owned_find(pid);
     if (!rc)
+        /* the wait status as waitpid gives it: the exit code in the second byte, or the signal */
         status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status;
     else if (row)
         status = row->status;
@@ -85,6 +92,8 @@ int owned_process_end(pid_t pid, int watch)
     return status;
 }
 
+/* Reaps a child that has ended, and keeps its wait status if it is in the table. Called by the
+ * thread that reaps all children of the agent. */
 void owned_process_reap(pid_t pid)
 {
     struct owned_process *row;

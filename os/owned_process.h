@@ -1,7 +1,7 @@
 /*
  * owned_process.h: a child process whose end belongs to the thread that has started it, inside a
  * process that reaps all its children. The agent is such a process: its loop reaps orphans, while
- * its other threads run programs for checkpoints.
+ * its other threads run programs for checkpoints and for notices.
  */
 #ifndef OS_OWNED_PROCESS_H
 #define OS_OWNED_PROCESS_H

@@ -17,20 +17,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40 /* the most links in a path; the kernel has the same limit */
-#define OTHERS    (S_IWGRP | S_IWOTH)
+#define LINKS_MAX 40                  /* the most links in a path; the kernel has the same limit */
+#define OTHERS    (S_IWGRP | S_IWOTH) /* the group or other users may write */
 /* The owner of a file whose owner a user namespace does not know, and the number of users in the
  * map of a process that is in no such namespace. */
 #define OVERFLOW_UID 65534
 #define ALL_USERS    "4294967295"
 
-/* Where the walk from "/" stands, and what of the path is left. */
+/* The walk of private_folder from "/" down a path. */
 struct private_walk {
-    int fd;
-    int links;
-    bool make;
-    const char *path; /* the path of the caller, for errors */
-    char rest[2 * LIMIT_PATH_BYTES];
+    int fd;                          /* the folder that the walk has reached, opened with O_PATH */
+    int links;                       /* symbolic links that were followed so far */
+    bool make;                       /* true: a folder that is missing is made */
+    const char *path;                /* the path of the caller, for errors */
+    char rest[2 * LIMIT_PATH_BYTES]; /* the names below `fd` that are still to be walked */
 };
 
 /* true: a file with this owner belongs to root, as far as this process can tell. In a user
@@ -52,7 +52,8 @@ static bool private_is_root(uid_t owner)
     return map[0] && !strstr(map, ALL_USERS);
 }
 
-/* Sets the error about an object that was opened; the kernel knows its real path. */
+/* Sets the error for a folder, file or link that is not safe: another user owns it, or may write to
+ * it. `fd` is its descriptor; the kernel knows its real path, which the text names. */
 static int private_refuse(int fd, const char *path, const struct stat *st, struct hvd_err *err)
 {
     char link[32], real[LIMIT_PATH_BYTES];
@@ -90,7 +91,8 @@ static int private_judge(int fd, const char *path, const struct stat *st, bool l
     return 0;
 }
 
-/* Puts the text of a link, whose descriptor is fd, before the rest of the path. */
+/* Goes on at a symbolic link, whose descriptor is fd: the text of the link is put before the rest
+ * of the path. If the text is an absolute path, the walk goes on from "/". */
 static int private_follow(struct private_walk *walk, int fd, const struct stat *st,
                           struct hvd_err *err)
 {
@@ -190,7 +192,7 @@ int private_folder(const char *path, bool make, int *ret_fd, struct hvd_err *err
     if (!rc && fstat(walk.fd, &st))
         rc = remedy_set(err, path, "cannot read its owner and mode", errno);
     if (!rc)
-        rc = private_judge(walk.fd, path, &st, true, err);
+        rc = private_judge(walk.fd, path, &st, true /* the last folder */, err);
     if (rc)
         close(walk.fd);
     else
@@ -255,6 +257,7 @@ int private_below(int folder, const char *path, const char *name, bool make, int
             rc = remedy_set(err, whole, "cannot open the folder", errno);
         else if (st.st_uid != geteuid())
             rc = private_refuse(fd, whole, &st, err);
+        /* after a failure `at` is the last descriptor or -1, and is closed below */
         close(at);
         at = fd;
     }

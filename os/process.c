@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* The folders to search when PATH is not set. */
 #define PATH_WITHOUT_PATH "/usr/local/bin:/usr/bin:/bin"
 #define PIPE_FULL         4096 /* PIPE_BUF: a report is written whole or not at all */
 
@@ -30,26 +31,26 @@ enum stage { STAGE_SETUP, STAGE_FOLDER, STAGE_PROGRAM, STAGE_INTERPRETER };
 /* The message from the child to the parent when the program does not run. */
 struct report {
     int stage;
-    int number; /* errno */
+    int number; /* the errno of the failure */
     char name[256];
     bool searched; /* true: the program was searched in the PATH; false: its name holds the path */
 };
 _Static_assert(sizeof(struct report) <= PIPE_FULL, "a report fits a pipe");
 
-/* Everything that the child needs; made before the fork, because the child may not allocate
- * memory. */
+/* Everything that the child needs. The parent makes it before the fork, because the child may not
+ * allocate memory. */
 struct plan {
     const struct process_spec *spec;
     const char *const *envp;
-    const char *path; /* the PATH to search; NULL: argv[0] holds the path */
-    char *candidate;  /* memory for any folder of `path` plus the name */
-    pid_t parent;
-    int report;
-    sigset_t unblocked;
+    const char *path;   /* the PATH to search; NULL: argv[0] holds the path */
+    char *candidate;    /* memory for any folder of `path` plus the name */
+    pid_t parent;       /* the pid of the parent, as the parent sees it */
+    int report;         /* the child's end of the pipe for a struct report */
+    sigset_t unblocked; /* the empty set of signals, which the program starts with as its mask */
 };
 
 /* Called in the child: reports to the parent why the program does not run, and exits. `number` is
- * an errno. */
+ * an errno. The exit code is 127 as in a shell; 126: the report could not be written. */
 NORETURN static void child_give_up(const struct plan *plan, enum stage stage, int number)
 {
     struct report report = { .stage = (int)stage,
@@ -120,6 +121,7 @@ NORETURN static void child_main(const struct plan *plan)
 
     if (spec->session ? setsid() < 0 : spec->group && setpgid(0, 0))
         child_give_up(plan, STAGE_SETUP, errno);
+    /* a niceness below 0 (a higher priority) of this process is not for the program */
     if (spec->plain_priority && getpriority(PRIO_PROCESS, 0) < 0 && setpriority(PRIO_PROCESS, 0, 0))
         child_give_up(plan, STAGE_SETUP, errno);
     /* Sets the descriptors 0, 1 and 2. All given descriptors are first moved above 2, because the
@@ -216,7 +218,7 @@ int process_start(const struct process_spec *spec, pid_t *ret_pid, int *ret_repo
     const char *name = spec->argv[0];
     int fds[2];
     pid_t pid;
-    int number;
+    int number; /* the errno of the call that failed */
 
     plan.envp = spec->envp ? spec->envp : (const char *const *)environ;
     if (!name || !*name)
@@ -258,6 +260,8 @@ int process_start(const struct process_spec *spec, pid_t *ret_pid, int *ret_repo
     return 0;
 }
 
+/* true: this user may run the program `name`: a path, or a name in a folder of the PATH. The
+ * function calls itself with the path for each folder. */
 bool process_findable(const char *name)
 {
     const char *rest = getenv("PATH");

@@ -39,6 +39,7 @@ struct pidfd_state {
 #define PIDFD_STATE_GET  _IOWR(0xff, 11, struct pidfd_state)
 #define PIDFD_STATE_EXIT (UINT64_C(1) << 3)
 
+/* Returns a pidfd of the process, which is readable when the process has ended; -1 with errno. */
 int process_watch(pid_t pid)
 {
     return (int)syscall(SYS_pidfd_open, pid, 0); /* a pidfd is always close-on-exec */

@@ -11,10 +11,11 @@
 #include <ftw.h>
 #include <stdio.h>
 
-#define OPEN_MAX_FOLDERS 16 /* deeper trees are walked too, with more openings */
+/* The most folders that nftw has open at once; it walks deeper trees, too. */
+#define OPEN_MAX_FOLDERS 16
 
-/* Called by nftw for each entry, a folder after its entries. Returns an errno, which ends the
- * walk. */
+/* Called by nftw for each entry, a folder after its entries. Returns an errno, which ends the walk;
+ * 0: the walk goes on. FTW_DNR: the entry is a folder that this user may not read. */
 static int remove_tree_entry(const char *path, const struct stat *st, int kind, struct FTW *walk)
 {
     (void)st;
@@ -24,6 +25,7 @@ static int remove_tree_entry(const char *path, const struct stat *st, int kind, 
     return remove(path) && errno != ENOENT ? errno : 0;
 }
 
+/* Removes a folder and all that it has. A folder that is missing is no failure. */
 int remove_tree(const char *path, struct hvd_err *err)
 {
     int number = nftw(path, remove_tree_entry, OPEN_MAX_FOLDERS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+/* Forbids other processes to read the memory of this process. HVD_TRACEABLE=1 leaves this out, for
+ * a user who wants to debug the process. */
 void secrets_seal(void)
 {
     const char *traceable = getenv("HVD_TRACEABLE");

@@ -11,6 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* Sends `state` to the service manager. Without a service manager, or if the datagram cannot be
+ * sent at once, nothing happens. */
 void service_tell(const char *state)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };

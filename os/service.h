@@ -1,6 +1,6 @@
 /*
- * service.h: tells the service manager that has started this process, systemd, how this process
- * does. The protocol is that of sd_notify(3): one datagram to the socket that NOTIFY_SOCKET names.
+ * service.h: tells the state of this process to the service manager that has started it, systemd.
+ * The protocol is that of sd_notify(3): one datagram to the socket that NOTIFY_SOCKET names.
  */
 #ifndef OS_SERVICE_H
 #define OS_SERVICE_H

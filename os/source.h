@@ -15,14 +15,15 @@
 /* The source of this address; 0 for a family that is neither IPv4 nor IPv6. */
 uint64_t source_of(const struct sockaddr_storage *address);
 
-/* Writes "10.0.0.7", or "2001:db8::/64". */
+/* Writes a source as text: "10.0.0.7", or "2001:db8::/64". */
 const char *source_show(uint64_t source, char text[SOURCE_TEXT_MAX]);
 
 /* true: the peer has sent bytes that were not read yet. */
 bool source_has_spoken(int fd);
 
 /* true: a peer waits at the listener, and `fault` (errno after accept) says that no descriptor or
- * memory is free for it. Without a free descriptor an accept fails so also when no peer waits. */
+ * memory is free for it. When no descriptor is free, accept fails with this errno also if no peer
+ * waits. */
 bool source_is_starved(int listener, int fault);
 
 #endif

@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define ENTRY_BYTES 16384 /* more than one entry of the user database takes */
+#define ENTRY_BYTES 16384 /* bytes for an entry of the user database; more than any entry takes */
 
+/* Writes the folder of this user for the state of jobs: below XDG_STATE_HOME, or else below HOME.
+ * Makes no folder. */
 int state_home(char path[LIMIT_PATH_BYTES], struct hvd_err *err)
 {
     const char *state = getenv("XDG_STATE_HOME");

@@ -15,9 +15,9 @@
  */
 int state_home(char path[LIMIT_PATH_BYTES], struct hvd_err *err) MUST_CHECK;
 
-/* Below this folder, or below STATE_HOME_TMP where agents cannot use it, an agent keeps the file
- * JOB/HOST with this ending, which has the name of its socket. STATE_HOME_TMP is a format for the
- * id of the user. */
+/* An agent keeps a file JOB/HOST.agent, which has the name of the agent's socket. The file is below
+ * the folder of state_home, or below STATE_HOME_TMP if the agent cannot use that folder.
+ * STATE_HOME_TMP is a format for the id of the user. */
 #define STATE_HOME_TMP     "/tmp/hvd-agent-%u"
 #define STATE_AGENT_ENDING ".agent"
 

@@ -19,7 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The time that a line waits for a slow reader, in milliseconds; a lease is longer. */
+/* The milliseconds that a line waits for a slow reader. They are fewer than a lease has, so a
+ * driver that waits still sends its heartbeats in time. */
 #define PATIENCE_MS 200
 
 #define ERASE_LINE  "\x1b[K" /* erases from the cursor to the end of the line */
@@ -32,7 +33,8 @@
 static struct stderr_log_style log_style = { .stamps = true, .colours = COLOURS_NEVER };
 static atomic_uint_fast64_t lost; /* lines that were left out since the last written line */
 
-/* Writes a line of base/log.h, "STAMP LEVEL PART: TEXT", in the style of the program. */
+/* Writes a line that base/log.h has made, "STAMP LEVEL PART: TEXT", in the style of the program:
+ * with or without a time, and with a colour for its level. `terminal`: standard error is one. */
 static void stderr_log_show(const char *line, size_t length, bool terminal)
 {
     bool colours =
@@ -43,7 +45,7 @@ static void stderr_log_show(const char *line, size_t length, bool terminal)
     const char *colour;
     int used = 0;
 
-    if (!level || !text) { /* no line of base/log.h */
+    if (!level || !text) { /* the line has another form: it is written as it is */
         panic_write(line, length);
         return;
     }
@@ -81,13 +83,14 @@ static void stderr_log_write(void *arg, const char *line, size_t length)
                                            "(%" PRIu64 " lines of the log are missing here: the "
                                            "reader was too slow)\n",
                                            lines));
-    /* A progress bar of a worker ends with a carriage return: its rest must not stand behind this
-     * line. */
+    /* A progress bar of a worker ends with a carriage return. The bar's rest must not stand behind
+     * this line, which may be shorter. */
     if (terminal)
         panic_write(ERASE_LINE, strlen(ERASE_LINE));
     stderr_log_show(line, length, terminal);
 }
 
+/* Makes standard error the place of the log. */
 void stderr_log_open(void)
 {
     static const struct log_sink sink = { stderr_log_write, clock_wall_us, NULL };
@@ -95,6 +98,8 @@ void stderr_log_open(void)
     log_open(&sink);
 }
 
+/* Sets how lines look. COLOURS_AUTO means no colours if NO_COLOR is set, or if TERM says that the
+ * terminal cannot show them. */
 void stderr_log_set(const struct stderr_log_style *style)
 {
     const char *none = getenv("NO_COLOR"), *term = getenv("TERM");

@@ -19,7 +19,7 @@
 
 #define ENTER_SCREEN "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J"
 #define LEAVE_SCREEN "\x1b[?25h\x1b[?1049l"
-/* the rest of the bytes of one key comes at once */
+/* how long the next byte of a key may be late; the bytes of one key come at once */
 #define KEY_PAUSE_MS  20
 #define KEY_BYTES_MAX 8
 
@@ -36,6 +36,7 @@ static void terminal_enter(const struct terminal *terminal)
     fflush(stdout);
 }
 
+/* Shows the screen as it was before this program, with the terminal's own settings for keys. */
 static void terminal_leave(const struct terminal *terminal)
 {
     fputs(LEAVE_SCREEN, stdout);
@@ -43,6 +44,8 @@ static void terminal_leave(const struct terminal *terminal)
     tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal->before);
 }
 
+/* Takes the terminal for this program. The signals that would end or stop the program are blocked
+ * and come by a signalfd, so that terminal_key can leave the terminal first. */
 int terminal_open(struct terminal *terminal, struct hvd_err *err)
 {
     sigset_t signals;
@@ -67,6 +70,7 @@ int terminal_open(struct terminal *terminal, struct hvd_err *err)
     return 0;
 }
 
+/* Gives the terminal back as it was before terminal_open, and unblocks the signals. */
 void terminal_close(struct terminal *terminal)
 {
     terminal_leave(terminal);
@@ -74,6 +78,7 @@ void terminal_close(struct terminal *terminal)
     sigprocmask(SIG_SETMASK, &terminal->mask_before, NULL);
 }
 
+/* Gives the size of the terminal; 80 columns and 24 lines if it is not known. */
 void terminal_size(uint32_t *ret_columns, uint32_t *ret_lines)
 {
     struct winsize size;
@@ -83,12 +88,13 @@ void terminal_size(uint32_t *ret_columns, uint32_t *ret_lines)
     *ret_lines = known && size.ws_row ? size.ws_row : 24;
 }
 
+/* true: the locale says that the terminal shows UTF-8. */
 bool terminal_is_utf8(void)
 {
     static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
     const char *value = NULL;
 
-    /* the first one that is set counts */
+    /* The first variable that is set counts, as in the C library. */
     for (size_t i = 0; i < ARRAY_SIZE(names) && (!value || !*value); i++)
         value = getenv(names[i]);
     return value && (strcasestr(value, "utf-8") || strcasestr(value, "utf8"));
@@ -124,12 +130,15 @@ static int terminal_read_key(void)
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
             if (!strcmp(keys[i].bytes, bytes))
                 return (int)keys[i].key;
-        if (count > 1 && bytes[count - 1] >= '@') /* the end of a sequence */
+        /* a sequence of bytes for a key ends with a byte from '@' on */
+        if (count > 1 && bytes[count - 1] >= '@')
             break;
     }
     return count ? TERMINAL_OTHER : '\x1b';
 }
 
+/* Waits for a key or a signal until `until_us` of the monotonic clock. Returns the byte of the key,
+ * or a value of enum terminal_event. */
 int terminal_key(struct terminal *terminal, int64_t until_us)
 {
     struct pollfd fds[] = {
@@ -146,6 +155,7 @@ int terminal_key(struct terminal *terminal, int64_t until_us)
         return fds[1].revents ? terminal_read_key() : TERMINAL_TIMEOUT;
     if (read(terminal->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return TERMINAL_OTHER;
+    /* Ctrl-Z: SIGTSTP is blocked, so SIGSTOP stops the process; it goes on here after SIGCONT. */
     if (info.ssi_signo == SIGTSTP) {
         terminal_leave(terminal);
         raise(SIGSTOP);

@@ -12,8 +12,8 @@
 
 struct terminal {
     struct termios before; /* the settings of the terminal before; they are restored at the end */
-    sigset_t mask_before;
-    int signals; /* a signalfd: the signals that change or end the screen */
+    sigset_t mask_before;  /* the blocked signals before, which are restored at the end */
+    int signals;           /* a signalfd: the signals that change or end the screen */
 };
 
 /* The events that terminal_key returns besides the byte of a key. */
@@ -39,14 +39,15 @@ int terminal_open(struct terminal *terminal, struct hvd_err *err) MUST_CHECK;
 /* Restores the settings of the terminal, and what it showed before. */
 void terminal_close(struct terminal *terminal);
 
-/* The size of the terminal; 80 columns and 24 lines if the terminal does not know. */
+/* Gives the size of the terminal; 80 columns and 24 lines if the terminal does not know. */
 void terminal_size(uint32_t *ret_columns, uint32_t *ret_lines);
 
 /* True: the locale says that the terminal shows UTF-8. */
 bool terminal_is_utf8(void);
 
-/* Waits for a key until the moment until_us of the monotonic clock. Ctrl-Z stops the program, with
- * the terminal as it was before, until the program is continued. */
+/* Waits for a key until the moment until_us of the monotonic clock. Returns the byte of the key, or
+ * a value of enum terminal_event. Ctrl-Z stops the program, with the terminal as it was before,
+ * until the program is continued. */
 int terminal_key(struct terminal *terminal, int64_t until_us);
 
 #endif

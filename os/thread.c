@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static atomic_bool thread_was_abandoned;
+static atomic_bool thread_was_abandoned; /* thread_abandon was called for some thread */
 
 /* Starts a thread that runs run(arg) with all signals blocked: they are blocked while the thread is
  * created, because a new thread inherits the signal mask of its creator. `stack_bytes` 0: the usual
@@ -40,6 +40,7 @@ int thread_start(pthread_t *ret_thread, size_t stack_bytes, thread_fn *run, void
     return number ? HVD_E_LIMIT : 0;
 }
 
+/* Waits until the thread has ended. A failure is a bug of the caller. */
 void thread_join(pthread_t thread)
 {
     int number = pthread_join(thread, NULL);
@@ -47,12 +48,16 @@ void thread_join(pthread_t thread)
     ASSERT(number == 0);
 }
 
+/* Lets a thread run that hangs and that no thread waits for. thread_end_process must then end the
+ * process. */
 void thread_abandon(pthread_t thread)
 {
     atomic_store(&thread_was_abandoned, true);
     (void)pthread_detach(thread);
 }
 
+/* Ends the process. An abandoned thread may still use memory that exit handlers free, so no handler
+ * runs then; only standard output is written. */
 void thread_end_process(int status)
 {
     if (!atomic_load(&thread_was_abandoned))
@@ -61,7 +66,8 @@ void thread_end_process(int status)
     _exit(status);
 }
 
-/* A signal that comes meanwhile does not shorten the pause. */
+/* The calling thread waits for `us` microseconds. A signal does not shorten the pause:
+ * clock_nanosleep then continues with the time that is left. */
 void thread_pause(int64_t us)
 {
     struct timespec left = { us / 1000000, us % 1000000 * 1000 };
@@ -85,6 +91,8 @@ int thread_cond_init(pthread_cond_t *cond)
     return number ? HVD_E_NOMEM : 0;
 }
 
+/* Waits until `cond` is signalled or the monotonic clock has reached `deadline_us`. true: the
+ * deadline has passed. The caller looks at its condition again also if it is false. */
 bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_us)
 {
     const struct timespec until = { deadline_us / 1000000, deadline_us % 1000000 * 1000 };

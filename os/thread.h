@@ -35,7 +35,8 @@ NORETURN void thread_end_process(int status);
 
 void thread_pause(int64_t us); /* the calling thread does nothing for `us` microseconds */
 
-int thread_cond_init(pthread_cond_t *cond) MUST_CHECK; /* HVD_E_NOMEM */
+int thread_cond_init(pthread_cond_t *cond)
+    MUST_CHECK; /* the timeouts of `cond` use the monotonic clock; HVD_E_NOMEM */
 
 /* Waits until cond is signalled or until deadline_us (on the clock of clock_now_us); true:
  * deadline_us has passed. */

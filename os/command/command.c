@@ -36,6 +36,8 @@ struct channel {
 };
 
 /*
+ * The life of a program (after COMMAND_REAP_US a killed program counts as ended):
+ *
  *     running ── exits ─────────────────────────► ended
  *        └── too late, too long ... ──► killed ──────┘   (or COMMAND_REAP_US later)
  */
@@ -43,19 +45,19 @@ struct command {
     struct event_base *base;
     struct command_ops ops;
     void *arg;
-    pid_t pid;          /* 0: reaped, or given up */
-    int report;         /* a pipe: whether the program runs (process_report) */
+    pid_t pid;          /* of the program; 0: it was reaped, or counts as ended */
+    int report;         /* a pipe from which process_report reads whether the program runs */
     const char *name;   /* argv[0]; borrowed from the owner */
-    struct channel end; /* readable when the process has ended */
-    struct channel in;
-    struct channel out;
-    struct channel err;
+    struct channel end; /* the pidfd of the program: readable when the program has ended */
+    struct channel in;  /* our end of the program's standard input */
+    struct channel out; /* our end of the program's standard output */
+    struct channel err; /* our end of the program's standard error */
     struct event timer;
     bool killed;
     enum command_how how; /* the reason why the program was killed */
     struct hvd_err failure;
-    int64_t linger_us;
-    bool lingers; /* the output is closed: the timer measures linger_us */
+    int64_t linger_us; /* how long the program may run after it has closed its output */
+    bool lingers;      /* the output is closed: the timer measures linger_us */
     struct {
         char *text; /* the input of the program; may hold a key */
         size_t length;
@@ -63,8 +65,8 @@ struct command {
     } input;
     struct buf output;
     struct stderr_tail stderr_tail;
-    size_t stderr_max;
-    size_t stderr_got; /* at most stderr_max and one read more */
+    size_t stderr_max; /* more bytes of standard error end the program; 0: no limit */
+    size_t stderr_got; /* bytes of standard error that were read */
 };
 
 /* Closes our end of a pipe, or the pidfd; a closed channel is left as it is. */
@@ -78,6 +80,8 @@ static void channel_close(struct channel *channel)
     channel->fd = -1;
 }
 
+/* Waits for `what` (EV_READ or EV_WRITE) on the channel's descriptor: the event loop calls `called`
+ * each time. false: no memory is left. */
 static bool channel_wait(struct channel *channel, struct command *command, short what,
                          event_callback_fn called)
 {
@@ -86,6 +90,8 @@ static bool channel_wait(struct channel *channel, struct command *command, short
            !event_add(&channel->event, NULL);
 }
 
+/* Starts the command's timer; with TIME_NEVER no timer is started, which is no failure. false: no
+ * memory is left. */
 static bool command_set_timer(struct command *command, int64_t us)
 {
     const struct timeval wait = clock_timeval(us);
@@ -114,6 +120,7 @@ static void command_kill(struct command *command, enum command_how how)
     (void)command_set_timer(command, COMMAND_REAP_US);
 }
 
+/* Kills the program because this process has no memory left; ops.ended gets COMMAND_FAILED. */
 static void command_out_of_memory(struct command *command)
 {
     err_set(&command->failure, HVD_E_NOMEM,
@@ -148,8 +155,10 @@ static ssize_t channel_read(int fd, void *bytes, size_t room)
     return got < 0 && errno != EAGAIN && errno != EINTR ? 0 : got;
 }
 
-/* Reads standard output; returns as channel_read. More than `output.max` bytes end the program;
- * bytes that the owner's callback has consumed do not count. */
+/* Reads standard output. Returns the number of bytes; 0 at the end of the pipe, or after the
+ * program was killed; negative: no byte is there now. The buffer has room for one byte more than
+ * the program may print, so a full buffer ends the program; bytes that the owner's callback has
+ * consumed do not count. */
 static ssize_t command_read_output(struct command *command)
 {
     struct buf *output = &command->output;
@@ -175,7 +184,9 @@ static ssize_t command_read_output(struct command *command)
     return 0;
 }
 
-/* Reads standard error; returns as channel_read. */
+/* Reads standard error. Returns the number of bytes; 0 at the end of the pipe, or when the program
+ * was killed because it has printed more than `stderr_max` bytes; negative: no byte is there
+ * now. */
 static ssize_t command_read_stderr(struct command *command)
 {
     char bytes[LIMIT_STDERR_TAIL_BYTES];
@@ -240,8 +251,8 @@ static void command_finish(struct command *command)
     command->ops.ended(command->arg, &end);
 }
 
-/* The program has ended, or standard error or standard output is readable. A read of 0 bytes is the
- * end of a pipe. After the end of its output the program may still run for `linger_us`. */
+/* The program has ended, or its standard error or standard output is readable. A read of 0 bytes is
+ * the end of a pipe. After the end of its output the program may still run for `linger_us`. */
 static void command_on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct command *command = arg;
@@ -274,7 +285,7 @@ static void command_on_timer(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    /* The program was killed COMMAND_REAP_US ago and is not dead yet: the process is given up. */
+    /* The program was killed COMMAND_REAP_US ago and is not dead yet: its end is not waited for. */
     if (command->killed)
         command_finish(command);
     else
@@ -396,8 +407,8 @@ void command_free(struct command *command)
         watched = (struct pollfd){ .fd = command->end.fd, .events = POLLIN };
         if (watched.fd >= 0)
             (void)TEMP_FAILURE_RETRY(poll(&watched, 1, (int)(COMMAND_REAP_US / TIME_MS)));
-        /* A pidfd for this program could not be opened. It was killed just after its start, so
-         * it dies at once, and the wait for it may block. */
+        /* The descriptor watched.fd is missing if process_watch has failed. The program was then
+         * killed just after its start, so it dies at once, and this wait for it may block. */
         (void)TEMP_FAILURE_RETRY(waitpid(command->pid, NULL, watched.fd < 0 ? 0 : WNOHANG));
     }
     command_close(command);

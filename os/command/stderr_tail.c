@@ -40,6 +40,7 @@ void stderr_tail_add(struct stderr_tail *stderr_tail, const char *bytes, size_t 
     stderr_tail->tail_length += length;
 }
 
+/* Returns the first line that is not blank, without blanks at its ends. */
 struct span stderr_tail_first(const struct stderr_tail *stderr_tail)
 {
     return span_trim((struct span){ stderr_tail->first, stderr_tail->first_length });
@@ -55,7 +56,8 @@ struct span stderr_tail_text(const struct stderr_tail *stderr_tail)
 
     if (!stderr_tail->cut || !span_next(&rest, '\n', &half))
         return tail;
-    /* The tail is a part of one very long line: that part is better than no text. */
+    /* No line ends in the tail: it is a part of one very long line, which is better than no
+     * text. */
     return rest.at ? rest : tail;
 }
 
