@@ -18,12 +18,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The file's header, as SQLite's file format defines it. */
+/* The beginning of a file of SQLite, as its file format defines it: its length, its first bytes,
+ * and the place of the application_id. */
 #define HEADER_BYTES       100
 #define HEADER_MAGIC       "SQLite format 3"
 #define HEADER_APPLICATION 68
-#define SYNCHRONOUS_FULL   "2"
-#define USUAL_MODE         0644
+#define SYNCHRONOUS_FULL   "2"  /* what "PRAGMA synchronous" answers when it is FULL */
+#define USUAL_MODE         0644 /* the permissions of a new file when the options have none */
 
 #define REMEDY_DAMAGED     "move the file and its -wal file aside to start afresh"
 
@@ -31,13 +32,13 @@ struct db {
     sqlite3 *raw;
     const struct db_schema *schema;
     struct db_options options;
-    size_t prefix_bytes;
-    char path[]; /* the path for SQLite: a prefix, and the path as the caller gave it */
+    size_t prefix_bytes; /* length of the prefix in `path` */
+    char path[];         /* the path for SQLite: a prefix, and the path as the caller gave it */
 };
 
 const struct db_options db_options_usual = { .busy_ms = 250 };
 
-/* Returns the error code of this project for a result code of SQLite. The low byte of a result code
+/* Returns the error code of hvd-elastic for a result code of SQLite. The low byte of a result code
  * is the kind of error; the other bytes only add details. */
 int db_code(int sqlite_code, int system_errno)
 {
@@ -73,6 +74,7 @@ int db_code(int sqlite_code, int system_errno)
     }
 }
 
+/* Returns the path as the caller of db_open gave it, for errors. */
 static const char *db_name(const struct db *db)
 {
     return db->path + db->prefix_bytes;
@@ -105,6 +107,8 @@ static int db_fail(const struct db *db, int sqlite_code, struct hvd_err *err)
                    by_system ? ": " : "", by_system ? strerrordesc_np(number) : "", remedy);
 }
 
+/* Sets the error for a file whose content makes no sense; `what` says what is wrong, and the remedy
+ * follows. */
 int db_damaged(const struct db *db, const char *what, struct hvd_err *err)
 {
     return err_set(err, HVD_E_CORRUPT, "%s %s: %s; " REMEDY_DAMAGED, db->schema->what, db_name(db),
@@ -124,12 +128,15 @@ int db_prepare(struct db_stmt *stmt, struct db *db, const char *sql, struct hvd_
     return 0;
 }
 
+/* Ends the use of a statement, which may be one that was never prepared. */
 void db_stmt_release(struct db_stmt *stmt)
 {
     sqlite3_finalize(stmt->raw);
     *stmt = (struct db_stmt){ .raw = NULL };
 }
 
+/* Notes a failed bind: the next db_step reports it, so that the caller checks one result only. A
+ * parameter that the statement does not have is a bug of the caller. */
 static void stmt_note_bind(struct db_stmt *stmt, int sqlite_code)
 {
     ASSERT(sqlite_code != SQLITE_RANGE && sqlite_code != SQLITE_MISUSE);
@@ -142,6 +149,7 @@ void db_bind_int(struct db_stmt *stmt, int parameter, int64_t value)
     stmt_note_bind(stmt, sqlite3_bind_int64(stmt->raw, parameter, value));
 }
 
+/* Gives a parameter of the statement its text, which is borrowed until db_reset. */
 void db_bind_text(struct db_stmt *stmt, int parameter, struct span text)
 {
     ASSERT(text.length <= INT_MAX);
@@ -160,9 +168,10 @@ int db_step(struct db_stmt *stmt, struct hvd_err *err)
     return rc == SQLITE_DONE ? DB_DONE : db_fail(stmt->db, rc, err);
 }
 
+/* Makes the statement ready for its next use, without parameters. */
 void db_reset(struct db_stmt *stmt)
 {
-    (void)sqlite3_reset(stmt->raw); /* the call returns the code of the step again */
+    (void)sqlite3_reset(stmt->raw); /* it returns the error of the last step, reported already */
     (void)sqlite3_clear_bindings(stmt->raw);
     stmt->bind_failed = SQLITE_OK;
 }
@@ -177,6 +186,7 @@ int db_run(struct db_stmt *stmt, struct hvd_err *err)
     return rc;
 }
 
+/* Returns the name of a column, for errors; "?": no memory is left for the name. */
 const char *db_column_name(const struct db_stmt *stmt, int column)
 {
     const char *name = sqlite3_column_name(stmt->raw, column);
@@ -195,6 +205,7 @@ static int stmt_wrong_type(const struct db_stmt *stmt, int column, struct hvd_er
     return db_damaged(stmt->db, what, err);
 }
 
+/* Reads a number of the present row. A value of another type is an error. */
 int db_column_int(struct db_stmt *stmt, int column, int64_t *ret_value, struct hvd_err *err)
 {
     if (sqlite3_column_type(stmt->raw, column) != SQLITE_INTEGER)
@@ -219,6 +230,7 @@ int db_column_text(struct db_stmt *stmt, int column, struct span *ret_text, stru
     return 0;
 }
 
+/* Runs SQL that has no parameters and whose rows do not matter. */
 static int db_exec(struct db *db, const char *sql, struct hvd_err *err)
 {
     int rc = sqlite3_exec(db->raw, sql, NULL, NULL, NULL);
@@ -226,22 +238,24 @@ static int db_exec(struct db *db, const char *sql, struct hvd_err *err)
     return rc ? db_fail(db, rc, err) : 0;
 }
 
-/* IMMEDIATE takes the write lock at once, so no later statement of the transaction can fail because
- * another process has that lock. */
+/* Begins a transaction. IMMEDIATE takes the write lock at once, so no later statement of the
+ * transaction can fail because another process has that lock. */
 int db_begin(struct db *db, struct hvd_err *err)
 {
     return db_exec(db, "BEGIN IMMEDIATE", err);
 }
 
+/* Ends the transaction; 0: its changes are durable. */
 int db_commit(struct db *db, struct hvd_err *err)
 {
     return db_exec(db, "COMMIT", err);
 }
 
+/* Ends an open transaction without its changes; without one nothing happens. */
 void db_rollback(struct db *db)
 {
     if (!sqlite3_get_autocommit(db->raw))
-        /* the transaction ends also when the call fails */
+        /* SQLite ends the transaction also when this call fails */
         (void)sqlite3_exec(db->raw, "ROLLBACK", NULL, NULL, NULL);
 }
 
@@ -362,8 +376,8 @@ static int db_identify(struct db *db, struct hvd_err *err)
     return 0;
 }
 
-/* Opens a connection that does not trust the file: triggers, views and functions of its schema are
- * off. */
+/* Opens the connection to SQLite. It does not trust the file: triggers, views and functions of the
+ * file's schema are off. */
 static int db_open_raw(struct db *db, struct hvd_err *err)
 {
     static const int off[] = { SQLITE_DBCONFIG_TRUSTED_SCHEMA, SQLITE_DBCONFIG_ENABLE_TRIGGER,
@@ -376,8 +390,8 @@ static int db_open_raw(struct db *db, struct hvd_err *err)
         return db_fail(db, rc, err);
     (void)sqlite3_busy_timeout(db->raw, db->options.busy_ms);
     (void)sqlite3_db_config(db->raw, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    /* The write-ahead log is not copied back at closing, until db_open_existing has accepted the
-     * file. */
+    /* Closing does not copy the write-ahead log back into the file: db_open_existing has not
+     * accepted the file yet. */
     (void)sqlite3_db_config(db->raw, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     for (size_t i = 0; i < ARRAY_SIZE(off); i++)
         (void)sqlite3_db_config(db->raw, off[i], 0, NULL);
@@ -455,7 +469,8 @@ static int db_create(const char *path, const struct db_schema *schema,
     if (!rc)
         rc = newfile_publish(&newfile, err);
     newfile_release(&newfile);
-    /* HVD_E_EXISTS: another process has created the file meanwhile */
+    /* HVD_E_EXISTS: another process has created the file meanwhile, and db_open goes on with that
+     * file */
     return rc == HVD_E_EXISTS ? 0 : rc;
 }
 
@@ -496,6 +511,7 @@ static int db_open_existing(struct db *db, struct hvd_err *err)
         rc = db_exec(db, "PRAGMA synchronous = FULL", err); /* SQLite syncs at each commit */
     if (!rc)
         rc = db_demand(db, "PRAGMA synchronous", SYNCHRONOUS_FULL, err);
+    /* `look`: the file is not brought to this version, and closing copies nothing back */
     if (!rc && db->options.look)
         return version < db->schema->step_count ? err_set(err, HVD_E_VERSION,
                                                           "%s %s: an older hvd-elastic has written "
@@ -510,6 +526,7 @@ static int db_open_existing(struct db *db, struct hvd_err *err)
     return rc;
 }
 
+/* Copies the whole write-ahead log back into the file, and empties the log. */
 int db_settle(struct db *db, struct hvd_err *err)
 {
     char answer[ANSWER_MAX];

@@ -42,11 +42,11 @@ struct db_options {
 extern const struct db_options db_options_usual;
 
 /*
- * Opens, creating it when it is missing, and brings it to the schema's version. The schema and the
- * options are borrowed until db_close, the path is copied. Codes:
+ * Opens the database, makes it if it is missing, and brings it to the schema's version. The schema
+ * and the options are borrowed until db_close, the path is copied. Codes:
  *     HVD_E_INVAL        not a database of hvd-elastic, or of another kind; not a plain file
  *     HVD_E_VERSION      written by a newer hvd-elastic
- *     HVD_E_CORRUPT      damaged, empty, or half of the file is missing
+ *     HVD_E_CORRUPT      damaged or empty, or missing while its -wal is still there
  *     HVD_E_BUSY         another process uses the file
  *     HVD_E_DENIED       the file or its directory cannot be written
  *     HVD_E_NOTFOUND     the directory of the file does not exist

@@ -22,7 +22,8 @@
 /* The suffixes of the files that SQLite keeps beside a database; "" is the database itself. */
 static const char *const companions[] = { "", "-journal", "-wal", "-shm" };
 
-/* Removes the temporary file, if there is one. 0 or an errno. */
+/* Removes the temporary file, and what SQLite has made beside it; files that are missing are fine.
+ * Returns 0 or an errno. */
 static int newfile_remove_temp(const char *temp)
 {
     char name[NAME_MAX_BYTES];
@@ -42,7 +43,7 @@ int newfile_begin(struct newfile *newfile, const char *path, unsigned mode, int 
 {
     const char *slash = strrchr(path, '/');
     char dir[NAME_MAX_BYTES] = ".", name[NAME_MAX_BYTES];
-    int number;
+    int number; /* the errno of a failure */
     int fd;
 
     ASSERT(strlen(path) <= LIMIT_DB_PATH_BYTES);
@@ -64,8 +65,8 @@ int newfile_begin(struct newfile *newfile, const char *path, unsigned mode, int 
                 path);
         poll(NULL, 0, LOCK_RETRY_MS);
     }
-    /* Now the directory is locked. The file and its companions must still be missing: SQLite would
-     * play back an old -wal into the new file. */
+    /* Now the directory is locked. The file, its -journal and its -wal must still be missing:
+     * SQLite would play back an old -wal into the new file. SQLite clears an old -shm itself. */
     if (!access(path, F_OK))
         return err_set(err, HVD_E_EXISTS,
                        "%s: another process has created this file by now; open that file", path);

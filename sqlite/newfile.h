@@ -15,10 +15,10 @@
 #define NEWFILE_SUFFIX ".hvd-new"
 
 struct newfile {
-    const char *path; /* borrowed until released */
+    const char *path; /* the path of the database; borrowed until newfile_release */
     /* the temporary name under which the file is created */
     char temp[LIMIT_DB_PATH_BYTES + sizeof(NEWFILE_SUFFIX)];
-    int dir_fd;
+    int dir_fd; /* the directory of the file, with the lock on it */
 };
 
 /*

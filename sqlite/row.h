@@ -9,9 +9,9 @@
 
 struct row {
     struct db_stmt *stmt; /* the statement whose present row is read */
-    const char *name;     /* "record 17 of the journal" */
-    int rc;
-    struct hvd_err *err;
+    const char *name;     /* for errors: "record 17 of the journal" */
+    int rc;               /* 0, or the code of the first error */
+    struct hvd_err *err;  /* gets the text of the first error */
 };
 
 /* Sets HVD_E_CORRUPT with `what`, unless an error was found before. */

@@ -12,12 +12,15 @@ struct args {
     size_t count;
 };
 
+/* Adds an argument, unless its text is missing or empty. */
 static void args_add_text(struct args *args, const char *name, const char *text)
 {
     if (text && text[0])
         args->items[args->count++] = (struct timeline_arg){ .name = name, .text = text };
 }
 
+/* Adds an argument that is a number; the highest bit is dropped, because the events have signed
+ * numbers. */
 static void args_add_number(struct args *args, const char *name, uint64_t number)
 {
     args->items[args->count++] =

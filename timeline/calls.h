@@ -1,7 +1,7 @@
 /*
- * calls.h: collectives in the timeline. Each member shows its call and, on another lane, what the
- * call is made of: the wait for the other members, copies, reductions. With a NULL timeline, or one
- * that is off, nothing happens.
+ * calls.h: collectives in the timeline. Each member shows its call and, in another lane (a row of
+ * the viewer), what the call is made of: the wait for the other members, copies, reductions. With a
+ * NULL timeline, or one that is off, nothing happens.
  */
 #ifndef TIMELINE_CALLS_H
 #define TIMELINE_CALLS_H
@@ -20,9 +20,9 @@ struct timeline_arrival {
 struct timeline_call {
     const char *operation; /* name of the operation: "allreduce" */
     uint64_t number;       /* number of the operation in its group and round */
-    uint64_t round;
-    uint32_t rank;   /* rank of this member */
-    size_t group;    /* number of the group; 0: all members */
+    uint64_t round;        /* number of the round */
+    uint32_t rank;         /* rank of this member */
+    size_t group;          /* number of the group; 0: all members */
     uint32_t lowest; /* lowest rank of the group: groups with the same number have different ones */
     uint32_t members;  /* number of members of the group */
     const char *type;  /* type of the elements; NULL: the operation has none */

@@ -20,10 +20,10 @@ static const unsigned nvtx_counts[NVTX_MODULES] = {
 };
 
 static struct {
-    pthread_mutex_t lock; /* held while the library is loaded */
-    bool tried, attached;
-    struct hvd_err why; /* code not 0: the library cannot be used */
-    struct nvtx_domain *domain;
+    pthread_mutex_t lock;       /* held while the library is loaded */
+    bool tried, attached;       /* the load was tried; the library takes ranges */
+    struct hvd_err why;         /* code not 0: the library cannot be used */
+    struct nvtx_domain *domain; /* the domain of our ranges; NULL: the library has no domains */
     struct nvtx_place places[NVTX_MODULES][NVTX_CALLS_MAX];
     /* Tables for the profiler's library: the addresses of the places, with NULL at index 0 and at
      * the end. */
@@ -132,6 +132,7 @@ uint64_t nvtx_start(const char *text, uint64_t payload)
     return ((nvtx_start_fn *)nvtx.places[NVTX_DOMAINS][NVTX_RANGE_START].call)(nvtx.domain, &event);
 }
 
+/* Ends the range with the id that nvtx_start has returned. */
 void nvtx_end(uint64_t id)
 {
     ((nvtx_end_fn *)nvtx.places[NVTX_DOMAINS][NVTX_RANGE_END].call)(nvtx.domain, id);

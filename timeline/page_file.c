@@ -22,12 +22,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BYTES        ((size_t)PAGE_FILE_PAGE * PAGE_FILE_PAGES)
+#define BYTES        ((size_t)PAGE_FILE_PAGE * PAGE_FILE_PAGES) /* the size of the buffer */
 #define RETRY_US     TIME_S  /* time limit for all tries, while another process replaces the file */
-#define PAUSE_US     TIME_MS /* between two tries */
-#define DIGITS_MAX   20
-#define AGAIN        1 /* a return code: another process has changed the file meanwhile */
-#define FRESH_SUFFIX 64
+#define PAUSE_US     TIME_MS /* the pause between two tries */
+#define DIGITS_MAX   20      /* most digits of a number of 64 bits */
+#define AGAIN        1       /* a return code: another process has changed the file meanwhile */
+#define FRESH_SUFFIX 64      /* most bytes behind the path in the temporary name of a new file */
 
 /* Returns the code of the library for an errno. */
 static int code_of(int error)
@@ -46,6 +46,7 @@ static int code_of(int error)
     }
 }
 
+/* Sets the error for the path from errno, and returns its code. */
 static int fail_errno(struct hvd_err *err, const char *path)
 {
     int error = errno;
@@ -151,7 +152,7 @@ static int put_fresh(const char *path, const struct page_file_first *first, bool
         close(fd);
     else
         *ret_fd = fd;
-    unlink(fresh); /* its temporary name */
+    unlink(fresh); /* its temporary name; after a rename there is none */
     return rc;
 }
 
@@ -214,7 +215,7 @@ static int open_once(const char *path, const struct page_file_first *first, int 
          * then find a new file with this name. */
         rc = errno == EWOULDBLOCK ? AGAIN : fail_errno(err, path);
     else if (stat(path, &named) || named.st_dev != status.st_dev || named.st_ino != status.st_ino)
-        rc = AGAIN;
+        rc = AGAIN; /* the file was replaced between the open and the lock */
     else
         rc = put_fresh(path, first, true /* over the old file */, ret_fd, err);
     close(fd);
@@ -255,6 +256,7 @@ int page_file_open(struct page_file *file, const char *path, const struct page_f
     return 0;
 }
 
+/* Closes the file and frees the buffer. Lines that are only in the buffer are lost. */
 void page_file_close(struct page_file *file)
 {
     if (file->fd >= 0)

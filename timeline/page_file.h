@@ -16,7 +16,7 @@ struct page_file {
     int fd; /* -1: not open */
     /* a buffer of PAGE_FILE_PAGES pages; its first byte is the beginning of a page of the file */
     char *data;
-    size_t used;
+    size_t used; /* bytes in the buffer */
 };
 
 /*
@@ -25,11 +25,12 @@ struct page_file {
  * or of a lower job number is created anew. Codes are those of timeline_start.
  */
 struct page_file_first {
-    const char *text;
-    size_t same;
-    uint64_t number;
+    const char *text; /* the whole text of the first page */
+    size_t same;      /* how many bytes of `text` are equal in all files of this kind */
+    uint64_t number;  /* of the job */
 };
 
+/* Opens the file, or makes it with this first page. path and first are borrowed. */
 int page_file_open(struct page_file *file, const char *path, const struct page_file_first *first,
                    struct hvd_err *err) MUST_CHECK;
 void page_file_close(struct page_file *file); /* closes the file; buffered lines are lost */

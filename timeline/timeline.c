@@ -22,9 +22,11 @@
 
 #define LINE_MAX_BYTES PAGE_FILE_PAGE
 #define TEXT_MAX       200 /* a text is cut after this many bytes */
-#define HALF           ((size_t)PAGE_FILE_PAGE * PAGE_FILE_PAGES / 2)
-#define OLD_US         (200 * TIME_MS)
-#define CLOCK_READS    3
+/* a buffer that is half full is written to the file */
+#define HALF ((size_t)PAGE_FILE_PAGE * PAGE_FILE_PAGES / 2)
+/* the buffer is also written when an event is added this long after its oldest event */
+#define OLD_US      (200 * TIME_MS)
+#define CLOCK_READS 3 /* tries to read both clocks at the same moment */
 
 /* The beginning of every timeline of hvd-elastic; the number of the job follows. */
 #define FIRST_SAME "[\n{\"ph\":\"i\",\"s\":\"g\",\"cat\":\"job\",\"ts\":"
@@ -42,7 +44,7 @@ struct timeline {
     pthread_mutex_t mutex; /* protects the fields below */
     struct page_file file; /* open while the timeline is on */
     char *path;
-    struct hvd_err broken; /* code 0: the file takes all events */
+    struct hvd_err broken; /* the first error of the file; code 0: none */
     int64_t first_us;      /* when the oldest unwritten event was added */
     char name[TIMELINE_NAME_MAX];
     uint32_t rank;
@@ -57,10 +59,11 @@ static const char *const lane_names[] = {
     [TIMELINE_PHASES] = "phases",
 };
 
+/* A line that is being made. */
 struct line {
     char text[LINE_MAX_BYTES];
     size_t used;
-    bool whole;
+    bool whole; /* false: the line did not fit, and is not written */
 };
 
 /* Adds formatted text. If it does not fit, `whole` becomes false, and the line is not written. */
@@ -79,6 +82,7 @@ PRINTF_LIKE(2, 3) static void line_add(struct line *line, const char *format, ..
         line->used += (size_t)length;
 }
 
+/* Adds one character; if it does not fit, `whole` becomes false. */
 static void line_add_char(struct line *line, char c)
 {
     if (line->used + 1 < sizeof(line->text))
@@ -179,11 +183,14 @@ static void put_line_locked(struct timeline *timeline, const struct line *line, 
         write_out(timeline);
 }
 
+/* true: events are written. The read is relaxed: an event at the moment of a start or stop may be
+ * left out, and put_line_locked decides under the mutex. */
 bool timeline_is_on(const struct timeline *timeline)
 {
     return timeline && atomic_load_explicit(&timeline->on, memory_order_relaxed);
 }
 
+/* Writes the buffered events to the file now, so that they outlive a kill of this process. */
 void timeline_flush(struct timeline *timeline)
 {
     if (!timeline_is_on(timeline))
@@ -217,6 +224,8 @@ static void put_name(struct timeline *timeline)
              &(struct timeline_arg){ .name = "sort_index", .number = timeline->rank });
 }
 
+/* Sets the name of this process, and writes it if the timeline is on; a later start writes it
+ * again. */
 void timeline_name(struct timeline *timeline, const char *name, uint32_t rank)
 {
     if (!timeline)
@@ -255,6 +264,7 @@ void timeline_event(struct timeline *timeline, const struct timeline_event *even
         put_event(timeline, event);
 }
 
+/* Returns the time for an event; 0 while the timeline is off, because the caller then adds none. */
 int64_t timeline_now_us(const struct timeline *timeline)
 {
     return timeline_is_on(timeline) ? clock_now_us() : 0;
@@ -369,6 +379,7 @@ out:
     return rc;
 }
 
+/* true: a profiler takes ranges. */
 bool timeline_has_ranges(const struct timeline *timeline)
 {
     return timeline && timeline->ranges;
@@ -389,12 +400,14 @@ uint64_t timeline_begin_range(const struct timeline *timeline, uint64_t bytes, c
     return nvtx_start(text, bytes);
 }
 
+/* Ends a range, on any thread. Without a profiler nothing happens. */
 void timeline_end_range(const struct timeline *timeline, uint64_t range)
 {
     if (timeline_has_ranges(timeline))
         nvtx_end(range);
 }
 
+/* Turns the timeline off, if it is on, and frees it. No other thread may be in a call. */
 void timeline_free(struct timeline *timeline)
 {
     if (!timeline)

@@ -2,7 +2,8 @@
  * timeline.h: writes what a worker did and when to a file for chrome://tracing and Perfetto. The
  * file has the trace event format: an array without its closing bracket, so that the file may end
  * after any line. All workers of a machine, or of machines that share a file system, write to one
- * file. A worker is a "process" in the file, with the lanes below.
+ * file. A worker is a "process" in the file. Its lanes (enum timeline_lane), which viewers show as
+ * rows, are the "threads" of the process.
  *
  *     timeline_create ──► off ──timeline_start──► on ──timeline_stop──► off ... ──► timeline_free
  *
@@ -21,14 +22,15 @@ struct timeline;
 
 #define TIMELINE_NAME_MAX 400 /* most bytes of the name of a process; a longer name is cut */
 
+/* The lanes of a worker: the rows in which a viewer shows its events. */
 enum timeline_lane {
-    TIMELINE_ROUNDS = 1,
-    TIMELINE_CHANGES, /* recoveries and switches, and the phases of each */
-    TIMELINE_STATE,   /* commits and restores */
-    TIMELINE_COPIER,  /* commits that the copier makes while the training goes on; they may overlap
-                         commits in TIMELINE_STATE */
-    TIMELINE_COLLECTIVES,
-    TIMELINE_PHASES, /* phases of collectives */
+    TIMELINE_ROUNDS = 1, /* the rounds of which this worker was a member */
+    TIMELINE_CHANGES,    /* recoveries and switches, and the phases of each */
+    TIMELINE_STATE,      /* commits and restores */
+    TIMELINE_COPIER, /* commits that the copier thread makes while the training goes on; they may
+                        overlap commits in TIMELINE_STATE */
+    TIMELINE_COLLECTIVES, /* collective calls, each as one event */
+    TIMELINE_PHASES,      /* phases of collectives */
 };
 
 /* A named argument of an event: `text`, or `number` when text is NULL. A long text is cut. */
@@ -84,6 +86,7 @@ int timeline_start(struct timeline *timeline, const struct timeline_file *file,
  * some events are missing in the file; the timeline is off then, too. */
 int timeline_stop(struct timeline *timeline, struct hvd_err *err) MUST_CHECK;
 
+/* true: the timeline is on, so events are written. */
 bool timeline_is_on(const struct timeline *timeline);
 
 /* Returns the present time, for an event; 0 while the timeline is off. */
