@@ -113,6 +113,7 @@ int arrivals_line(struct arrivals *arrivals, struct span line, struct hvd_err *e
               : 0;
 }
 
+/* Compares two numbers, in the form that qsort wants: -1, 0 or 1. */
 static int order(uint64_t a, uint64_t b)
 {
     return (a > b) - (a < b);
@@ -138,7 +139,7 @@ static int compare_calls(const void *a_item, const void *b_item)
     return sign ? sign : order(a->worker, b->worker);
 }
 
-/* For qsort: first the worker for which the others waited longest. */
+/* For qsort: first the worker for which the other workers waited longest. */
 static int compare_workers(const void *a_item, const void *b_item)
 {
     const struct arrivals_worker *a = a_item, *b = b_item;
@@ -190,8 +191,8 @@ int arrivals_judge(struct arrivals *arrivals, struct hvd_err *err)
         worker->last++;
         worker->alone_us += alone_us;
         worker->most_us = alone_us > worker->most_us ? alone_us : worker->most_us;
-        /* Such a call cannot end on one member before every member has made it. If the times say
-         * so, the clocks of the machines differ. */
+        /* An operation with `needs_all` cannot end on one member before every member has called it.
+         * If the times say so, the clocks of the machines differ. */
         for (size_t i = from; last->needs_all && i < to; i++) {
             if (calls[i].ended_us < last->began_us &&
                 last->began_us - calls[i].ended_us > arrivals->clock_us)

@@ -20,9 +20,10 @@ struct arrivals_event {
     /* "pid": the incarnation of the worker; of a worker that is alone its pid */
     uint64_t process;
     uint64_t began_us, lasted_us;
-    /* the arguments of the event ("args") */
-    struct span text; /* in an event that gives a name: that name */
-    struct span ended;
+    /* The arguments of the event ("args"); those of a collective: its number, round, group, the
+     * lowest rank of its group, and the number of members. */
+    struct span text;  /* in an event that gives a name: that name */
+    struct span ended; /* "done", or the name of the error with which the call ended */
     uint64_t number, round, group, lowest, members;
 };
 
@@ -36,13 +37,15 @@ struct arrivals_worker {
     const char *name;  /* the newest name of the worker */
     uint64_t last;     /* number of calls to which this worker came last */
     uint64_t alone_us; /* in those calls together: how long all others waited for this worker */
-    uint64_t most_us;  /* the longest of these waits */
+    uint64_t most_us;  /* the longest wait of all others for this worker */
 };
 
+/* A collective call of one worker. Its operation is known by round, group, lowest rank of the
+ * group, and number in the group. */
 struct arrivals_call {
     uint64_t round, group, lowest, number, began_us, ended_us, members;
-    uint32_t worker;
-    bool needs_all; /* true: no member ends such a call before all members have come */
+    uint32_t worker; /* the index of the worker in `workers` */
+    bool needs_all;  /* true: no member ends its call before all members have made theirs */
 };
 
 struct arrivals {
@@ -52,7 +55,7 @@ struct arrivals {
     struct VEC(struct arrivals_call) calls;
     uint64_t job; /* when the job began; 0: no line has told it yet */
 
-    /* the results */
+    /* the results of arrivals_judge */
     uint64_t compared, partial; /* calls with the lines of all members; of only some members */
     uint64_t spread_us; /* sum, over all calls, of the time from the first member to the last */
     struct {

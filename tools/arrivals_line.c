@@ -11,7 +11,7 @@
 struct field {
     bool in_args, is_number;
     const char *key;
-    size_t at;
+    size_t at; /* offset of the field in struct arrivals_event */
 };
 
 #define TEXT(in_args, key, field)                                   \
@@ -23,6 +23,7 @@ struct field {
         in_args, true, key, offsetof(struct arrivals_event, field) \
     }
 
+/* The fields: true: the field is in "args"; its key; its name in struct arrivals_event. */
 static const struct field fields[] = {
     TEXT(false, "ph", phase),         TEXT(false, "cat", category),
     TEXT(false, "name", name),        NUMBER(false, "pid", process),
@@ -126,8 +127,8 @@ int arrivals_read(struct span line, struct arrivals_event *ret_event, struct hvd
 
     while (rest.length && (rest.at[rest.length - 1] == ' ' || rest.at[rest.length - 1] == '\r'))
         rest.length--;
-    /* these lines are the brackets of the array; a reader may have closed the array
-     * (docs/timeline.md) */
+    /* These lines are the brackets of the array of events; a reader may have closed the array
+     * (docs/timeline.md). */
     if (!rest.length || span_is(rest, "[") || span_is(rest, "]") || span_is(rest, "{}]"))
         return HVD_DONE;
     if (!take_object(&rest, false /* not in "args" */, &event))

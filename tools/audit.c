@@ -54,11 +54,14 @@ void audit_release(struct audit *audit)
     arena_release(&audit->memory);
 }
 
+/* The lines that follow are of the next file: within one file a sampler's rounds and positions are
+ * in the order in which one worker used them. */
 void audit_begin_file(struct audit *audit)
 {
     audit->file++;
 }
 
+/* The lines that follow are of this job, the first job being 0. */
 void audit_begin_job(struct audit *audit, uint64_t job)
 {
     audit->job = job;
@@ -79,6 +82,7 @@ static int audit_full(const struct audit *audit, struct hvd_err *err)
                    "more memory, or name the logs of a shorter job");
 }
 
+/* NULL: no line of this sampler was read yet. */
 static struct audit_sampler *audit_find_sampler(const struct audit *audit, struct span name)
 {
     uint32_t at = names_find(&audit->names, name.at, name.length);
@@ -113,6 +117,7 @@ static struct batch_key audit_key(const struct audit *audit, struct audit_sample
                                .size = line->size };
 }
 
+/* NULL: no line of this batch was read yet. */
 static struct audit_batch *audit_find_batch(const struct audit *audit, const struct batch_key *key)
 {
     uint32_t at = names_find(&audit->keys, (const char *)key, sizeof(*key));
@@ -208,6 +213,7 @@ static struct audit_epoch *sampler_epoch(struct audit *audit, struct audit_sampl
     return epoch;
 }
 
+/* Compares two numbers for qsort: -1, 0 or 1. */
 static int audit_compare(uint64_t a, uint64_t b)
 {
     return a < b ? -1 : a > b;
@@ -241,13 +247,14 @@ static int by_place(const void *left, const void *right)
     return order ? order : audit_by_time(left, right);
 }
 
+/* true: the batch begins before the position of the mark. */
 static bool is_before(const struct batch_key *key, const struct mark *mark)
 {
     return key->epoch < mark->epoch || (key->epoch == mark->epoch && key->first < mark->first);
 }
 
-/* Notes the faults of a batch. `place` is the position in the epoch up to which earlier batches
- * have used the samples. */
+/* Notes the faults of a batch that counts. `place` is the position in the epoch up to which earlier
+ * batches have used the samples. */
 static void epoch_judge_batch(struct audit_epoch *epoch, const struct audit_batch *batch,
                               uint64_t place)
 {
@@ -281,8 +288,8 @@ static void epoch_judge_batch(struct audit_epoch *epoch, const struct audit_batc
                     key->first, key->round, batch->share, key->total);
 }
 
-/* Judges one epoch, whose batches are the items from begin to end, in order of their positions.
- * `last` is true: no later epoch was begun. */
+/* Judges one epoch, whose batches are the sampler's items from begin to end, in order of their
+ * positions. `last` is true: no later epoch was begun. */
 static int sampler_judge_epoch(struct audit *audit, struct audit_sampler *sampler, size_t begin,
                                size_t end, bool last, struct hvd_err *err)
 {
@@ -302,8 +309,8 @@ static int sampler_judge_epoch(struct audit *audit, struct audit_sampler *sample
         }
         whole =
             batch->ranks == batch->key.size && !batch->twice && batch->share == batch->key.total;
-        /* When the job ended, some ranks may have been one step ahead of the others: their last
-         * batch is no fault. */
+        /* When the job ended, some ranks may have been one step ahead of the other ranks: the
+         * last batch, which has no line of those ranks, is no fault. */
         if (last && !whole && batch->ranks < batch->key.size)
             continue;
         epoch_judge_batch(epoch, batch, place);
@@ -328,9 +335,9 @@ int audit_judge(struct audit *audit, struct hvd_err *err)
     for (size_t i = 0; !rc && i < audit->samplers.count; i++) {
         struct audit_sampler *sampler = audit->samplers.items[i];
         size_t count = sampler->batches.count;
-        struct mark limit = { UINT64_MAX, UINT64_MAX };
-        uint64_t expected = 0;
-        uint64_t newest = 0;
+        struct mark limit = { UINT64_MAX, UINT64_MAX }; /* where the earliest later round begins */
+        uint64_t expected = 0;                          /* the epoch that should come next */
+        uint64_t newest = 0; /* the last epoch with a batch that counts */
 
         /* Sets `counts` of all batches. A batch counts when its position is before the first
          * position of every later round, so the loop visits the rounds from the last to the
@@ -377,7 +384,7 @@ int audit_judge(struct audit *audit, struct hvd_err *err)
         }
         sampler->file = 0; /* reset for the second reading of the logs */
     }
-    audit->file = 0;
+    audit->file = 0; /* reset for the second reading, like the field of the samplers */
     return rc;
 }
 

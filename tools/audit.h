@@ -27,40 +27,43 @@
 
 struct audit_epoch {
     uint64_t number;
-    bool finished;
-    uint64_t batches, used, twice, missing;
+    bool finished;    /* true: no sample of this epoch may be missing */
+    uint64_t batches; /* batches that count */
+    /* samples of these batches: used once or more, used once more, and not used */
+    uint64_t used, twice, missing;
     uint64_t repeated; /* samples that were used and rolled back */
-    uint64_t faults;
+    uint64_t faults;   /* how many faults were found; the first ones have their texts in `shown` */
     char shown[AUDIT_FAULTS_SHOWN][AUDIT_FAULT_BYTES];
     unsigned char *bits; /* one bit per sample: set when the sample was used */
 };
 
 struct audit_sampler {
-    const char *name; /* the sampler's name as written in the log */
-    uint64_t samples;
+    const char *name;                        /* the sampler's name as written in the log */
+    uint64_t samples;                        /* samples of one epoch */
     struct VEC(struct audit_epoch *) epochs; /* sorted by number after audit_judge */
     struct VEC(struct audit_batch *) batches;
-    uint64_t rounds_rolled_back;
+    uint64_t rounds_rolled_back; /* rounds of which a later round has repeated a batch */
     /* The batch of the last line of this sampler in the file that is being read. */
     uint64_t file, round, attempt, epoch, first;
 };
 
 struct audit {
     struct arena memory;
-    struct names names, keys;
+    struct names names, keys; /* find the samplers by name, and the batches by key */
     struct VEC(struct audit_sampler *) samplers;
     struct VEC(struct audit_batch *) batches;
-    uint64_t file, job;
+    uint64_t file, job; /* the numbers of the file and of the job whose lines are read now */
 };
 
 /* A line of a sample log, as worker/sample_log.h describes it. */
 struct audit_line {
     struct span name; /* the name as the line has it, with %20 for a blank */
+    /* `first`: the batch's position in the epoch; `total`: its samples on all ranks */
     uint64_t epoch, first, total, round;
     uint64_t rank, size;
-    uint64_t samples;
-    struct span numbers;
-    uint64_t count;
+    uint64_t samples;    /* samples of one epoch */
+    struct span numbers; /* the samples that this rank used, with blanks between them */
+    uint64_t count;      /* how many samples `numbers` has */
 };
 
 /* Parses a line without its newline, strictly. 0: all numbers are within their bounds. HVD_E_INVAL:
@@ -73,7 +76,7 @@ bool audit_line_next(struct span *numbers, uint64_t *ret_number);
 void audit_init(struct audit *audit);
 void audit_release(struct audit *audit);
 
-/* Says that the next lines come from another file; and from which job, the first one being 0. */
+/* The lines that follow are of another file. */
 void audit_begin_file(struct audit *audit);
 void audit_begin_job(struct audit *audit, uint64_t job);
 

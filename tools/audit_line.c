@@ -24,6 +24,8 @@ static const struct word words[] = {
     { "the number of samples in an epoch",  1, LIMIT_SAMPLES, offsetof(struct audit_line, samples)},
 };
 
+/* Takes the next sample off the numbers of a line that audit_line_read has accepted. false: no
+ * sample is left. */
 bool audit_line_next(struct span *numbers, uint64_t *ret_number)
 {
     struct span part;

@@ -42,10 +42,11 @@ static const struct opt table[] = {
 /* clang-format on */
 
 struct log {
-    char *path;
+    char *path;   /* of the sample log */
     uint64_t job; /* the number of its folder, when each folder is of a job of its own; else 0 */
 };
 
+/* The sample logs of all folders. */
 struct paths VEC(struct log);
 
 /* Appends the paths of the sample logs in the folder. */
@@ -133,9 +134,12 @@ static int audit_read_logs(struct audit *audit, const struct paths *paths, lines
     return rc;
 }
 
+/* The epochs of one sampler, summed up. */
 struct sum {
-    uint64_t finished, wrong, repeated;
-    bool too_few; /* true: fewer epochs are finished than --epochs demands */
+    uint64_t finished; /* epochs that are finished */
+    uint64_t wrong;    /* epochs with faults */
+    uint64_t repeated; /* samples that were rolled back and used again */
+    bool too_few;      /* true: fewer epochs are finished than --epochs demands */
 };
 
 /* Sums up the epochs of a sampler. epochs: how many finished epochs --epochs demands. */
@@ -195,8 +199,8 @@ static void audit_show_text(const struct audit *audit, uint64_t epochs)
         printf("no batch was used\n");
 }
 
-/* Prints a text as JSON. Names and faults are clean text (audit.h), so only the quote and the
- * backslash are escaped. */
+/* Prints a text as JSON. Names (audit_line_read) and faults (text_line) have no control character
+ * but the tab, so only the quote and the backslash are escaped. */
 static void audit_show_json_text(const char *text)
 {
     putchar('"');

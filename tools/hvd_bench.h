@@ -17,19 +17,20 @@ enum bench_mode { BENCH_NONE, BENCH_ALLREDUCE, BENCH_TRAIN };
 
 struct bench_options {
     enum bench_mode mode;
-    /* allreduce */
+    /* the options of `hvd-bench allreduce` */
     uint64_t min_bytes, max_bytes, factor, repeats;
     int64_t time_us;
     unsigned type;
     bool alloc;
-    /* train */
+    /* the options of `hvd-bench train` */
     uint64_t model_mb, layers, batch, compute_ms, steps, iterations, warmup, commit_every;
     bool one_call;
-
+    /* the options of both */
     bool json;
     struct opt_general general;
 };
 
+/* Why a round began: what happened to the workers of the round before. */
 enum bench_cause { CAUSE_START, CAUSE_LOST, CAUSE_ALL_LOST, CAUSE_JOINED, CAUSE_LEFT, CAUSE_OTHER };
 
 /* A round: what the change to it cost, and what was measured in it. Times are in seconds, those of
@@ -37,22 +38,23 @@ enum bench_cause { CAUSE_START, CAUSE_LOST, CAUSE_ALL_LOST, CAUSE_JOINED, CAUSE_
  * which could differ between ranks. */
 struct bench_round {
     uint64_t number, from, size, hosts;
-    uint64_t cause;      /* enum bench_cause */
+    uint64_t cause;      /* an enum bench_cause: why the round began */
     uint64_t lost_steps; /* steps that must be made again */
     double noticed;    /* from the last step of the old round until train was told of the change */
-    double stopped;    /* from then until train was called again: agreement, connections, state */
-    double first_step; /* time from then until the first step of this round was done */
-    double pause; /* time from the last step of the old round to the first step of this round */
-    double one, apart; /* samples/s of one worker, and of all workers, without communication */
+    double stopped;    /* from that news until the next call of train: agreement, links, state */
+    double first_step; /* from that call until the first step of this round was done */
+    double pause;    /* time from the last step of the old round to the first step of this round */
+    double one_rate; /* samples/s of rank 0 while the others wait */
+    double apart_rate; /* samples/s of all workers together, without communication */
     double commit;     /* time of the slowest commit */
     uint64_t iterations;
     double sum, squares, least, most; /* of the samples/s of all workers, over the iterations */
 };
 
-/* The benchmark's entry of the state: equal on all ranks. */
+/* The progress of a benchmark, which is an entry of the state: equal on all ranks. */
 struct bench_progress {
-    uint64_t made; /* number of steps or calls that were made */
-    uint64_t done; /* number of iterations or sizes that are measured */
+    uint64_t steps_made; /* number of steps or calls that were made */
+    uint64_t done;       /* number of iterations or sizes that are measured */
     uint64_t round_count;
     uint64_t rounds_left_out; /* rounds after LIMIT_BENCH_ROUNDS, whose row the next round took */
     struct bench_round rounds[];
@@ -63,21 +65,20 @@ struct bench {
     hvd_state *state;
     struct bench_progress *progress;
     struct hvd_err *err; /* a failure of the benchmark itself; an empty text: there was none */
-    uint64_t made;       /* `made` of this process; after a loss it is ahead of the progress */
-    /* The change in progress, as this process sees it; times are seconds of the monotonic clock. */
-    double stepped; /* time of the last step; 0: this process has made none yet */
-    double told;    /* time of the first news for train after that step; 0: there was none */
-    double entered; /* time of the last call of train */
-    bool lost;      /* true: a member was lost in this change */
-    uint64_t lost_steps;
-    bool told_columns; /* true: this process has printed the head of the table */
+    uint64_t steps_made; /* by this process; after a loss it is more than progress->steps_made */
+    /* The present change of the membership; times are seconds of the monotonic clock. */
+    double stepped_at;   /* time of the last step; 0: this process has made none yet */
+    double told_at;      /* when train was first told of a change after that step; 0: not yet */
+    double entered_at;   /* time of the last call of train */
+    bool lost;           /* true: a member was lost in this change */
+    uint64_t lost_steps; /* steps of this process that the change has undone */
+    bool head_printed;   /* true: this process has printed the head of the table */
 };
 
 /* The names of --type, with a NULL at the end (hvd_bench_allreduce.c). */
 extern const char *const bench_type_names[];
 
-/* Runs the benchmark and returns the result of hvd_elastic_run. bench->err has the text of a
- * failure of the benchmark itself. */
+/* Each runs one benchmark, and returns the result of hvd_elastic_run or a failure of its own. */
 int bench_allreduce(struct bench *bench);
 int bench_train(struct bench *bench);
 
@@ -88,21 +89,20 @@ double bench_now(void); /* seconds of the monotonic clock */
 /* Allocates the progress and adds it to the state. */
 int rounds_prepare(struct bench *bench);
 
-/* Puts the text of a library's failure into bench->err, frees the state, ends the library and frees
- * the progress. After this call the benchmark may free the memory of its entries and buffers. */
+/* Ends the use of the library; bench->err gets the text of a library's failure. After this call the
+ * benchmark may free the memory of its entries and buffers. */
 void rounds_close(struct bench *bench, int code);
 
 /* Called first in train: notes the time, and how many steps were lost. */
 void rounds_enter(struct bench *bench);
 
-/* Called after the first step of the round: adds the row of the round, and commits. A
- * collective. */
+/* Called after the first step of a round: adds the row of the round, and commits. Collective. */
 int rounds_begin(struct bench *bench);
 
 /* Called after each step: counts it. */
 void rounds_step(struct bench *bench);
 
-/* Called when train is about to return this code. */
+/* Called when train is about to return this code: notes the time, and whether a member was lost. */
 void rounds_leave(struct bench *bench, int code);
 
 /* Returns the row of the present round. Called after rounds_begin. */

@@ -26,13 +26,13 @@ struct size_row {
 
 struct allreduce_bench {
     struct bench *bench;
-    struct size_row *rows; /* an entry of the state */
+    struct size_row *rows; /* the sizes that are measured; an entry of the state */
     size_t count;          /* number of sizes */
     hvd_dtype type;
-    size_t element; /* bytes of one element */
-    void *in, *out;
-    double *times;
-    size_t times_max;
+    size_t element;   /* bytes of one element */
+    void *in, *out;   /* the buffers of the allreduces */
+    double *times;    /* the seconds of each call of the present size */
+    size_t times_max; /* the most calls of one size */
 };
 
 const char *const bench_type_names[] = { "float32", "float64", "float16", "bfloat16", NULL };
@@ -90,6 +90,7 @@ static int allreduce_time(struct allreduce_bench *run, size_t count, double *ret
     return 0;
 }
 
+/* For qsort: the shortest time first. */
 static int allreduce_by_time(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
@@ -152,14 +153,15 @@ static int allreduce_measure(struct allreduce_bench *run, size_t bytes, struct s
     return 0;
 }
 
-/* Algorithm bandwidth: bytes of the buffer per second. Bus bandwidth: the bytes that each worker
- * must at least send, 2 (n - 1) / n of the buffer, per second: it does not depend on the number of
- * workers n, so it can be compared with the network. */
+/* Returns the algorithm bandwidth: bytes of the buffer per second. */
 static double algorithm_bandwidth(const struct size_row *row)
 {
     return row->median > 0 ? (double)row->bytes / row->median : 0;
 }
 
+/* Returns the bus bandwidth: the bytes that each worker must at least send, 2 (n - 1) / n of the
+ * buffer, per second. It does not depend on the number of workers n, so it can be compared with the
+ * network. */
 static double bus_bandwidth(const struct size_row *row)
 {
     double workers = (double)row->workers;
@@ -211,10 +213,10 @@ static int allreduce_train(hvd_state *state, void *arg)
         if (code)
             break;
         if (rounds_talks(bench)) {
-            if (!bench->told_columns)
+            if (!bench->head_printed)
                 printf("  %11s  %6s  %11s  %11s  %10s  %10s  %5s  %7s\n", "bytes", "calls",
                        "median us", "p99 us", "alg GB/s", "bus GB/s", "round", "workers");
-            bench->told_columns = true;
+            bench->head_printed = true;
             printf("  %11" PRIu64 "  %6" PRIu64 "  %11.1f  %11.1f  %10.3f  %10.3f  %5" PRIu64
                    "  %7" PRIu64 "\n",
                    row.bytes, row.calls, row.median * 1e6, row.p99 * 1e6,

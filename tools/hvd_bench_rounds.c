@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+/* The causes of rounds, as the table and the JSON name them. */
 static const struct {
     const char *text, *json;
 } cause_names[] = {
@@ -23,6 +24,7 @@ static const struct {
     [CAUSE_OTHER] = { "workers were replaced", "replaced"},
 };
 
+/* Returns the time of the monotonic clock, in seconds. */
 double bench_now(void)
 {
     struct timespec now;
@@ -31,6 +33,7 @@ double bench_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* true: this rank prints the lines for an operator. */
 bool rounds_talks(const struct bench *bench)
 {
     return !bench->options->json && hvd_rank() == 0;
@@ -63,39 +66,42 @@ void rounds_close(struct bench *bench, int code)
 /* Called first in train: notes the time, and counts the steps that the restore has undone. */
 void rounds_enter(struct bench *bench)
 {
-    bench->entered = bench_now();
+    bench->entered_at = bench_now();
     /* The state is that of the last commit: steps after this commit are lost. A joiner has made no
      * step. */
-    if (bench->made > bench->progress->made)
-        bench->lost_steps += bench->made - bench->progress->made;
-    bench->made = bench->progress->made;
+    if (bench->steps_made > bench->progress->steps_made)
+        bench->lost_steps += bench->steps_made - bench->progress->steps_made;
+    bench->steps_made = bench->progress->steps_made;
 }
 
+/* Called after each step: counts the step, and notes its time. */
 void rounds_step(struct bench *bench)
 {
     /* A switch of rounds may commit at any check, so the progress counts each step at once. */
-    bench->made = ++bench->progress->made;
-    bench->stepped = bench_now();
+    bench->steps_made = ++bench->progress->steps_made;
+    bench->stepped_at = bench_now();
 }
 
 /* Called when train returns this code: notes when train was told of the change to the next round,
  * and whether a member was lost. */
 void rounds_leave(struct bench *bench, int code)
 {
-    /* `told` is set already if the round before has failed before its first step: the training has
-     * stood still since then, so that earlier time stays. */
-    if (bench->told <= 0)
-        bench->told = bench_now();
+    /* `told_at` is set already if the round before has failed before its first step: the training
+     * has stood still since then, so that earlier time stays. */
+    if (bench->told_at <= 0)
+        bench->told_at = bench_now();
     bench->lost |= code == HVD_E_REVOKED;
 }
 
+/* Returns the row of the present round, which rounds_begin has added. */
 struct bench_round *rounds_now(struct bench *bench)
 {
     return &bench->progress->rounds[bench->progress->round_count - 1];
 }
 
-/* Returns why the round began. survivors: some worker trained before this round; round->from is the
- * number of workers in the round before, 0: this is the first round. */
+/* Returns why the round began. `survivors`: some worker of it trained before this round. `lost`: a
+ * member was lost before it. round->from is the number of workers in the round before, 0: this is
+ * the first round. */
 static enum bench_cause rounds_cause(const struct bench_round *round, bool survivors, bool lost)
 {
     if (!round->from)
@@ -117,16 +123,16 @@ int rounds_begin(struct bench *bench)
     struct bench_progress *progress = bench->progress;
     struct bench_round round = { .number = hvd_round(), .size = (uint64_t)hvd_size() };
     double figures[FIGURES] = { 0 };
-    double hosts = hvd_local_rank() == 0;
+    double hosts = hvd_local_rank() == 0; /* 1 on one rank of each host: the sum counts hosts */
     double now = bench_now();
     int code;
 
     /* Only a worker that trained before this round has waited; other workers give zeros. */
-    if (bench->stepped > 0) {
-        figures[NOTICED] = bench->told - bench->stepped;
-        figures[STOPPED] = bench->entered - bench->told;
-        figures[FIRST_STEP] = now - bench->entered;
-        figures[PAUSE] = now - bench->stepped;
+    if (bench->stepped_at > 0) {
+        figures[NOTICED] = bench->told_at - bench->stepped_at;
+        figures[STOPPED] = bench->entered_at - bench->told_at;
+        figures[FIRST_STEP] = now - bench->entered_at;
+        figures[PAUSE] = now - bench->stepped_at;
         figures[LOST_STEPS] = (double)bench->lost_steps;
         figures[LOST] = bench->lost;
         figures[SURVIVOR] = 1;
@@ -151,7 +157,7 @@ int rounds_begin(struct bench *bench)
     else
         progress->rounds_left_out++;
     *rounds_now(bench) = round;
-    bench->told = 0;
+    bench->told_at = 0;
     bench->lost = false;
     bench->lost_steps = 0;
     rounds_step(bench);

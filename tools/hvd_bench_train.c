@@ -25,12 +25,12 @@ struct training {
     struct bench *bench;
     size_t layers, batch;
     size_t per_layer;       /* number of parameters in a layer, a multiple of BLOCK */
-    float *weights;         /* an entry of the state */
+    float *weights;         /* the parameters of the model; an entry of the state */
     float *gradients;       /* of this rank; after the allreduce, the average over all ranks */
     float *samples;         /* the samples of one batch, each of BLOCK numbers */
     float *errors;          /* the error of each sample */
-    hvd_request **requests; /* one for each layer */
-    hvd_piece *pieces;      /* one for each layer */
+    hvd_request **requests; /* the started allreduces, one for each layer */
+    hvd_piece *pieces;      /* the gradients of each layer, for one call */
     double computed; /* with --compute-ms: the time when the present part of the step's computation
                         ends */
     double commit_s; /* time of the slowest commit since the last row */
@@ -105,8 +105,10 @@ static void train_backward(struct training *training, size_t layer)
     }
 }
 
-/* Makes one step. Without communication the learning rate is 0: the arithmetic is the same, but the
- * weights do not change, because they must stay equal on all ranks. */
+/* Makes one step: computes the gradients from the last layer to the first, and starts the allreduce
+ * of each layer at once, or with --one-call makes one for all layers in the end. Without
+ * communication the learning rate is 0: the arithmetic is the same, but the weights do not change,
+ * because they must stay equal on all ranks. */
 static int train_step(struct training *training, bool communicates)
 {
     size_t count = training->layers * training->per_layer;
@@ -208,10 +210,10 @@ static int train_open_round(struct training *training)
     if (code)
         return code;
     round = rounds_now(bench);
-    code = train_apart(training, false /* rank 0 alone */, &round->one);
-    round->apart = round->one;
+    code = train_apart(training, false /* rank 0 alone */, &round->one_rate);
+    round->apart_rate = round->one_rate;
     if (!code && round->size > 1)
-        code = train_apart(training, true /* all ranks */, &round->apart);
+        code = train_apart(training, true /* all ranks */, &round->apart_rate);
     return code;
 }
 
@@ -232,10 +234,10 @@ static int train_iterate(struct training *training, double *ret_seconds)
             break;
         rounds_step(bench);
         /* After the last step the caller commits, together with the new row. */
-        if (i + 1 < options->steps && bench->made % options->commit_every != 0)
+        if (i + 1 < options->steps && bench->steps_made % options->commit_every != 0)
             code = hvd_state_check(bench->state);
         seconds += bench_now() - began;
-        if (!code && i + 1 < options->steps && bench->made % options->commit_every == 0)
+        if (!code && i + 1 < options->steps && bench->steps_made % options->commit_every == 0)
             code = train_commit(training);
     }
     *ret_seconds = seconds;
@@ -264,10 +266,10 @@ static int train_add_row(struct training *training, double seconds)
     bench->progress->done++;
     training->commit_s = 0;
     if (rounds_talks(bench)) {
-        if (!bench->told_columns)
+        if (!bench->head_printed)
             printf("  %9s  %5s  %7s  %20s  %12s\n", "iteration", "round", "workers",
                    "samples/s a worker", "of all");
-        bench->told_columns = true;
+        bench->head_printed = true;
         printf("  %9" PRIu64 "  %5" PRIu64 "  %7" PRIu64 "  %20.1f  %12.1f\n",
                bench->progress->done, round->number, round->size, rate / (double)round->size, rate);
     }
@@ -311,8 +313,8 @@ static void train_show(const struct training *training)
         printf("  %5" PRIu64 "  %7" PRIu64 "  %10" PRIu64 "  %8.1f  %8.1f  %10.1f  %9.1f"
                "  %10.1f  %10.1f  %8.1f %%  %8.1f %%  %9.2f\n",
                round->number, round->size, round->iterations, mean / size, deviation / size, mean,
-               deviation, round->one, round->apart, 100 * mean / (round->one * size),
-               100 * mean / round->apart, round->commit * 1e3);
+               deviation, round->one_rate, round->apart_rate, 100 * mean / (round->one_rate * size),
+               100 * mean / round->apart_rate, round->commit * 1e3);
     }
     printf("  one alone: rank 0, while the others wait; all apart: all at the same time, without "
            "communication\n"
@@ -344,8 +346,9 @@ static void train_show_json(const struct training *training)
 
             printf(",\"samples_per_s\":%.3f,\"spread\":%.3f,\"least\":%.3f,\"most\":%.3f"
                    ",\"one_alone\":%.3f,\"all_apart\":%.3f,\"efficiency\":%.4f,\"commit_us\":%.0f",
-                   mean, spread(round, mean), round->least, round->most, round->one, round->apart,
-                   mean / (round->one * (double)round->size), round->commit * 1e6);
+                   mean, spread(round, mean), round->least, round->most, round->one_rate,
+                   round->apart_rate, mean / (round->one_rate * (double)round->size),
+                   round->commit * 1e6);
         }
         printf("}");
     }
@@ -380,7 +383,8 @@ static int train_run(hvd_state *state, void *arg)
             code = train_commit(training);
     }
     /* Every rank has computed its weights from the same sums, so the weights are equal, bit for
-     * bit. Then the greatest digest of all ranks is also the least. */
+     * bit. Then the greatest digest (FNV-1a, over words of 32 bits) of all ranks is also the least:
+     * the maximum of the negative digests shows the least one. */
     for (size_t i = 0; i < count && !code; i++) {
         uint32_t bits;
 
@@ -395,7 +399,7 @@ static int train_run(hvd_state *state, void *arg)
         code = err_set(bench->err, HVD_E_CORRUPT,
                        "the weights differ between ranks after %" PRIu64
                        " steps; please report it with the output of hvd-elastic --check-build",
-                       bench->made);
+                       bench->steps_made);
     /* The report comes before the barrier: if rank 0 dies here, the next rank 0 reports. */
     if (!code && rounds_talks(bench))
         train_show(training);

@@ -55,6 +55,7 @@ static const struct opt table[] = {
 };
 /* clang-format on */
 
+/* Returns the ending of a noun with this count. */
 static const char *plural(uint64_t count)
 {
     return count == 1 ? "" : "s";

@@ -13,6 +13,7 @@
 /* The exit codes; docs and tests name them, too. */
 enum { EXIT_SHOWN = 0, EXIT_NOTHING = 1, EXIT_USAGE = 2, EXIT_STORAGE = 4 };
 
+/* the most bytes of a line; timeline/ writes lines of at most 4096 bytes */
 #define LINE_BYTES 65536
 
 struct timeline_options {
@@ -30,11 +31,13 @@ static const struct opt table[] = {
 };
 /* clang-format on */
 
+/* Gets each line of the files from lines_read; `arg` is the struct arrivals. */
 static int timeline_take(void *arg, struct span line, struct hvd_err *err)
 {
     return arrivals_line(arg, line, err);
 }
 
+/* Writes a length of time as text; one that is too large for int64_t loses its highest bit. */
 static const char *timeline_shown(uint64_t us, char text[TIME_TEXT_MAX])
 {
     return time_format((int64_t)(us & INT64_MAX), text);
