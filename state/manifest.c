@@ -47,8 +47,8 @@ static int check_entry(const struct manifest *manifest, const char *name, uint64
                        uint32_t kind, bool custom, struct hvd_err *err)
 {
     size_t length = name ? strlen(name) : 0;
-    /* Two chunks are reserved for padding: one after the replicated entries, one after the per-rank
-     * ones. */
+    /* Two chunks are reserved for padding: one behind the replicated entries, one behind the
+     * per-rank entries. */
     uint64_t left = LIMIT_STATE_BYTES - 2 * (uint64_t)STATE_CHUNK_BYTES -
                     manifest->replicated_bytes - manifest->bytes;
     char quoted[TEXT_QUOTE_MAX];
@@ -125,6 +125,7 @@ int manifest_add_typed(struct manifest *manifest, const char *name, uint64_t byt
     return 0;
 }
 
+/* Adds an entry of bytes of no known type. */
 int manifest_add(struct manifest *manifest, const char *name, uint64_t bytes, uint32_t kind,
                  bool custom, struct hvd_err *err)
 {
@@ -146,6 +147,8 @@ static uint64_t lay_out(struct manifest *manifest, uint32_t kind, uint64_t offse
     return manifest_round_up(offset, STATE_CHUNK_BYTES);
 }
 
+/* Computes the digest that tells this list of entries from other lists; it also depends on their
+ * order. */
 uint64_t manifest_digest(const struct manifest *manifest)
 {
     const struct manifest_entry *entry;
@@ -156,7 +159,8 @@ uint64_t manifest_digest(const struct manifest *manifest)
                              entry->bytes,  entry->kind,
                              entry->custom, entry->type };
 
-        /* The type comes last, and only where it is known: see manifest.h. */
+        /* The type comes last, and only where it is known, so that a state without types has the
+         * same digest as in earlier releases. */
         digest = sum_of(words, sizeof(words) - (entry->type ? 0 : sizeof(words[0])));
     }
     return digest ? digest : 1; /* a manifest without entries has a digest too */

@@ -17,6 +17,7 @@
 
 #define MANIFEST_ALIGN 64
 
+/* Returns the least multiple of `multiple` that is not below `bytes`. */
 static inline uint64_t manifest_round_up(uint64_t bytes, uint64_t multiple)
 {
     return (bytes + multiple - 1) / multiple * multiple;
@@ -30,19 +31,19 @@ struct manifest_entry {
     uint64_t offset; /* offset in a commit; valid after manifest_seal */
     uint32_t kind;   /* an enum msg_entry_kind */
     uint32_t type;   /* proto/entry_type.h; 0: bytes of no known type */
-    bool custom;
+    bool custom;     /* true: callbacks of the program save and load the entry */
 };
 
 struct manifest {
     struct VEC(struct manifest_entry);
     struct names names;
     struct arena memory;
-    bool sealed;
+    bool sealed; /* no entry can be added any more */
     /* both sizes are multiples of STATE_CHUNK_BYTES; valid after manifest_seal */
     uint64_t replicated_bytes;
-    uint64_t bytes;
+    uint64_t bytes; /* size of a commit, replicated entries included */
     /* digest of the entries' names, kinds, sizes, types and order; never 0. An entry without a type
-     * adds to it what it added before there were types. */
+     * adds the same to it as in earlier releases, which knew no types. */
     uint64_t digest;
 };
 

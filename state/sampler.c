@@ -30,6 +30,7 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
+/* A network that shuffles numbers of low_bits + high_bits bits. */
 struct feistel {
     uint64_t key;
     unsigned low_bits;
@@ -99,6 +100,7 @@ int sampler_init(struct sampler *sampler, uint64_t samples, size_t batch, hvd_ba
     return 0;
 }
 
+/* Frees the lists of the sampler. */
 void sampler_release(struct sampler *sampler)
 {
     if (!sampler)
@@ -107,6 +109,7 @@ void sampler_release(struct sampler *sampler)
     VEC_RELEASE(&sampler->shard_at);
 }
 
+/* Returns the sample at index `place` of an epoch's order. */
 uint64_t sampler_at(const struct sampler *sampler, uint64_t epoch, uint64_t place)
 {
     struct feistel feistel = feistel_of(sampler->samples, sampler->seed, epoch);
@@ -125,9 +128,9 @@ static uint64_t part_at(uint64_t whole, uint64_t index, uint64_t parts)
 
 /* One rank's part of a batch: the shards [first, end) of the `cuts` shards of the batch. */
 struct share {
-    uint64_t total;
-    uint64_t cuts;
-    uint64_t first, end;
+    uint64_t total;      /* samples of the batch on all ranks */
+    uint64_t cuts;       /* shards of the batch on all ranks */
+    uint64_t first, end; /* the shards of this rank */
 };
 
 /* Computes the shards of the batch after `used` samples that this rank uses. With HVD_BATCH_GLOBAL
@@ -210,13 +213,16 @@ int sampler_next(struct sampler *sampler, const struct sampler_place *place, hvd
     return 0;
 }
 
+/* Computes this rank's share of a later batch, without moving the progress: `ahead` 0 is the batch
+ * that sampler_next would give. Used to load samples before they are needed. */
 int sampler_look(const struct sampler *sampler, const struct sampler_progress *progress,
                  const struct sampler_place *place, uint64_t ahead, uint64_t *samples, size_t room,
                  hvd_batch *ret_batch)
 {
     struct feistel feistel = feistel_of(sampler->samples, sampler->seed, progress->epoch);
+    /* samples of a batch that is not the last one of its epoch */
     uint64_t each = (uint64_t)sampler->batch * (sampler->mode == HVD_BATCH_LOCAL ? place->size : 1);
-    uint64_t used = progress->used;
+    uint64_t used = progress->used; /* samples of the epoch before the batch that is looked at */
     struct share share;
     uint64_t first;
     uint64_t count;

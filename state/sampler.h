@@ -19,17 +19,18 @@ struct sampler_progress {
 };
 
 struct sampler {
-    uint64_t samples;
-    size_t batch;
+    uint64_t samples; /* samples of the data set */
+    size_t batch; /* samples of a batch: of all ranks together or of each rank, as `mode` says */
     hvd_batch_mode mode;
     uint64_t seed;
     struct sampler_progress progress;
-    struct VEC(uint64_t); /* the share that the last sampler_next computed */
-    struct VEC(size_t) shard_at;
+    struct VEC(uint64_t);        /* the share that the last sampler_next computed */
+    struct VEC(size_t) shard_at; /* where each shard of that share begins */
 };
 
+/* The worker's place in the round. */
 struct sampler_place {
-    uint32_t rank, size, max_np;
+    uint32_t rank, size, max_np; /* max_np: hvd_max_np(), the most workers that the job may have */
 };
 
 /* Makes a sampler. HVD_E_INVAL, HVD_E_LIMIT: the err names the argument. */

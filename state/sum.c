@@ -15,11 +15,13 @@
 _Static_assert(sizeof(struct sum) == sizeof(XXH3_state_t), "the size in sum.h is XXH3's");
 _Static_assert(_Alignof(struct sum) == _Alignof(XXH3_state_t), "the alignment too");
 
+/* Returns the checksum, or 1 in place of SUM_NONE, which means that there is no checksum. */
 static uint64_t never_none(uint64_t sum)
 {
     return sum == SUM_NONE ? 1 : sum;
 }
 
+/* Returns the checksum of these bytes; never SUM_NONE. */
 uint64_t sum_of(const void *bytes, size_t length)
 {
     struct sum sum;
@@ -31,6 +33,7 @@ uint64_t sum_of(const void *bytes, size_t length)
     return sum_end(&sum);
 }
 
+/* Begins a checksum of bytes that come in several parts. */
 void sum_begin(struct sum *sum)
 {
     XXH3_64bits_reset((XXH3_state_t *)(void *)sum);
@@ -49,6 +52,7 @@ void sum_add(struct sum *sum, const void *bytes, size_t length)
     XXH3_64bits_update((XXH3_state_t *)(void *)sum, bytes, length);
 }
 
+/* Returns the checksum of all bytes so far; never SUM_NONE. */
 uint64_t sum_end(const struct sum *sum)
 {
     return never_none(XXH3_64bits_digest((const XXH3_state_t *)(const void *)sum));

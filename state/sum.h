@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 
-/* the checksum of a chunk that was never written; sum_of never returns it */
+/* The checksum of a chunk that was never written; sum_of never returns it. */
 #define SUM_NONE UINT64_C(0)
 
 /* Returns the checksum of these bytes; it is never SUM_NONE. */
@@ -17,6 +17,7 @@ struct sum {
     _Alignas(64) uint8_t state[576];
 };
 
+/* Begins a checksum, adds bytes to it, and returns it; the bytes may come in any parts. */
 void sum_begin(struct sum *sum);
 void sum_add(struct sum *sum, const void *bytes, size_t length);
 uint64_t sum_end(const struct sum *sum);

@@ -8,6 +8,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+/* Adds bytes to a checksum as sum_add does, with AVX2 instructions. */
 void sum_add_avx2(struct sum *sum, const void *bytes, size_t length)
 {
     XXH3_64bits_update((XXH3_state_t *)(void *)sum, bytes, length);

@@ -11,14 +11,16 @@
 
 #include <string.h>
 
-/* the most memory that jansson takes for one value, with its place in a list or object */
+/* The most memory that jansson takes for one value and its place in a list or object. */
 #define VALUE_BYTES 192
 
+/* Parses a text that must be a JSON object of at most `values_max` values. The memory for all
+ * values is asked for first and given back, because jansson crashes when an allocation fails. */
 int json_text_load(const char *path, const char *text, size_t length, size_t values_max,
                    json_t **ret_root, struct hvd_err *err)
 {
     size_t values;
-    bool within = false;
+    bool within = false; /* true: `text[i]` stands inside a string */
     json_error_t error = { .line = 0 };
     json_t *root;
     void *room;
@@ -58,6 +60,8 @@ int json_text_load(const char *path, const char *text, size_t length, size_t val
     return 0;
 }
 
+/* Appends a text as a JSON string. Control characters, the quote and the backslash become
+ * \u00NN. */
 int json_text_quote(struct buf *out, const char *text)
 {
     int rc = buf_append(out, "\"", 1);
@@ -74,6 +78,7 @@ int json_text_quote(struct buf *out, const char *text)
     return rc ? rc : buf_append(out, "\"", 1);
 }
 
+/* Reads a JSON integer in [0, max]; false: the value is something else, or NULL. */
 bool json_text_u64(const json_t *value, uint64_t max, uint64_t *ret_number)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0 ||
@@ -83,6 +88,8 @@ bool json_text_u64(const json_t *value, uint64_t max, uint64_t *ret_number)
     return true;
 }
 
+/* Copies a JSON string into the arena. HVD_E_CORRUPT: the value is no string, has more than `max`
+ * bytes, or has control characters. */
 int json_text_copy(const json_t *value, size_t max, struct arena *arena, const char **ret_text)
 {
     const char *text = json_string_value(value);

@@ -20,8 +20,8 @@ int json_text_load(const char *path, const char *text, size_t length, size_t val
 /* Appends the text as a JSON string, with its quotes. */
 int json_text_quote(struct buf *out, const char *text) MUST_CHECK;
 
-/* Reads an integer of [0, max]; false: the value is not such an integer. value may be NULL, for a
- * missing member. */
+/* Reads an integer in [0, max]; false: the value is not such an integer. `value` may be NULL, as
+ * for a member that an object does not have. */
 bool json_text_u64(const json_t *value, uint64_t max, uint64_t *ret_number);
 
 /* Copies a string of at most max bytes without control characters into the arena. 0, HVD_E_CORRUPT

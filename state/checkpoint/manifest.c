@@ -20,7 +20,7 @@
 #define FOLDER_PREFIX  "commit-"
 #define COMPLETE_BYTES 17 /* 16 digits and a newline */
 
-/* Copies bytes into the arena; NULL: no memory. */
+/* Copies bytes into the arena. NULL: no memory is left. */
 static void *copy_bytes(struct arena *arena, const void *from, size_t bytes)
 {
     void *copy = arena_alloc(arena, bytes);
@@ -30,6 +30,7 @@ static void *copy_bytes(struct arena *arena, const void *from, size_t bytes)
     return copy;
 }
 
+/* Copies a manifest with its texts, lists and checksums into memory of the copy's own. */
 int checkpoint_manifest_copy(const struct checkpoint_manifest *from,
                              struct checkpoint_manifest *ret)
 {
@@ -67,6 +68,7 @@ int checkpoint_manifest_copy(const struct checkpoint_manifest *from,
     return 0;
 }
 
+/* Writes the name of the folder of a commit: "commit-12.5". */
 const char *checkpoint_folder(uint64_t commit, char folder[CHECKPOINT_FOLDER_MAX])
 {
     char text[PART_COMMIT_MAX];
@@ -75,6 +77,7 @@ const char *checkpoint_folder(uint64_t commit, char folder[CHECKPOINT_FOLDER_MAX
     return folder;
 }
 
+/* Reads the commit from the name of its folder; false: the text is no such name. */
 bool checkpoint_folder_commit(const char *folder, uint64_t *ret_commit)
 {
     size_t length = strlen(FOLDER_PREFIX);
@@ -82,6 +85,8 @@ bool checkpoint_folder_commit(const char *folder, uint64_t *ret_commit)
     return !strncmp(folder, FOLDER_PREFIX, length) && part_commit_read(folder + length, ret_commit);
 }
 
+/* Splits "STORAGE/FOLDER" at its last slash. The driver sends such a path to an agent that is
+ * to read or write a part of the checkpoint. */
 int checkpoint_folder_split(const char *path, char ret_where[LIMIT_PATH_BYTES + 1],
                             const char **ret_folder, struct hvd_err *err)
 {
@@ -98,8 +103,8 @@ int checkpoint_folder_split(const char *path, char ret_where[LIMIT_PATH_BYTES + 
     return 0;
 }
 
-/* Writes a small object with these bytes. only_new: the call never replaces the object of another
- * writer. */
+/* Writes a small object with these bytes. `only_new` true: if another writer has made an object of
+ * this name meanwhile, the call fails and leaves that object (checkpoint_store_only_new). */
 static int write_object(struct checkpoint_store *storage, const char *name, const void *at,
                         size_t bytes, bool only_new, struct hvd_err *err)
 {
@@ -117,17 +122,19 @@ static int write_object(struct checkpoint_store *storage, const char *name, cons
     return rc;
 }
 
-/* The name of an object in the folder of a commit. */
+/* Memory for the name of an object in the folder of a commit: "FOLDER/FILE". */
 struct object_name {
     char text[LIMIT_CHECKPOINT_NAME_BYTES + 1];
 };
 
+/* Writes the name of an object in a folder of the storage. */
 static const char *name_object(struct object_name *name, const char *folder, const char *file)
 {
     snprintf(name->text, sizeof(name->text), "%s/%s", folder, file);
     return name->text;
 }
 
+/* Writes manifest.json of the commit. *ret_sum is its checksum, for checkpoint_write_complete. */
 int checkpoint_write_manifest(struct checkpoint_store *storage,
                               const struct checkpoint_manifest *manifest, uint64_t *ret_sum,
                               struct hvd_err *err)
@@ -147,7 +154,8 @@ int checkpoint_write_manifest(struct checkpoint_store *storage,
                                     "(LIMIT_CHECKPOINT_MANIFEST_BYTES); register fewer entries"
                                   : "no memory is left; free memory on this host");
     } else {
-        rc = write_object(storage, name.text, text.data, text.length, false, err);
+        rc = write_object(storage, name.text, text.data, text.length,
+                          false /* may replace an object */, err);
         if (!rc)
             *ret_sum = sum_of(text.data, text.length);
     }
@@ -155,6 +163,7 @@ int checkpoint_write_manifest(struct checkpoint_store *storage,
     return rc;
 }
 
+/* Writes COMPLETE, with the checksum of the manifest: from now on the checkpoint counts. */
 int checkpoint_write_complete(struct checkpoint_store *storage, uint64_t commit, uint64_t sum,
                               struct hvd_err *err)
 {
@@ -164,9 +173,11 @@ int checkpoint_write_complete(struct checkpoint_store *storage, uint64_t commit,
 
     name_object(&name, checkpoint_folder(commit, folder), CHECKPOINT_COMPLETE);
     snprintf(text, sizeof(text), "%016" PRIx64 "\n", sum);
-    return write_object(storage, name.text, text, COMPLETE_BYTES, true, err);
+    return write_object(storage, name.text, text, COMPLETE_BYTES, true /* replaces none */, err);
 }
 
+/* Removes a checkpoint: first COMPLETE, so that a removal that fails in the middle leaves no
+ * checkpoint that counts, then its folder. */
 int checkpoint_remove(struct checkpoint_store *storage, const char *folder, struct hvd_err *err)
 {
     struct object_name name;
@@ -175,6 +186,8 @@ int checkpoint_remove(struct checkpoint_store *storage, const char *folder, stru
     return rc ? rc : checkpoint_store_remove(storage, folder, err);
 }
 
+/* Checks that each file of the manifest is in the storage, and has the size that the manifest
+ * says. */
 int checkpoint_check_files(struct checkpoint_store *storage,
                            const struct checkpoint_manifest *manifest, struct hvd_err *err)
 {
@@ -202,7 +215,8 @@ int checkpoint_check_files(struct checkpoint_store *storage,
     return rc;
 }
 
-/* Reads COMPLETE: the checksum of the manifest that counts. */
+/* Reads COMPLETE, which has the checksum of the manifest. HVD_E_NOTFOUND: there is no COMPLETE, so
+ * the checkpoint does not count. */
 static int read_complete(struct checkpoint_store *storage, const char *folder, uint64_t *ret_sum,
                          struct hvd_err *err)
 {
@@ -230,7 +244,8 @@ static int read_complete(struct checkpoint_store *storage, const char *folder, u
                    checkpoint_store_where(storage), name.text);
 }
 
-/* Reads the text of the manifest into a new block of memory, and compares its checksum. */
+/* Reads the text of the manifest into a new block of memory, and compares the text with the
+ * checksum `sum` of COMPLETE. */
 static int read_manifest(struct checkpoint_store *storage, const char *name, uint64_t sum,
                          char **ret_text, size_t *ret_length, struct hvd_err *err)
 {
@@ -273,6 +288,8 @@ static int read_manifest(struct checkpoint_store *storage, const char *name, uin
     return 0;
 }
 
+/* Loads the manifest of a folder, if the checkpoint is complete: COMPLETE fits the manifest, the
+ * manifest fits the folder, and each file has its size. */
 int checkpoint_load(struct checkpoint_store *storage, const char *folder,
                     struct checkpoint_manifest *ret, struct hvd_err *err)
 {
@@ -311,6 +328,7 @@ int checkpoint_load(struct checkpoint_store *storage, const char *folder,
 
 struct commit_list VEC(uint64_t);
 
+/* Visits a name of the storage: keeps its commit if it is the folder of a checkpoint. */
 static int manifest_take_folder(void *arg, const char *name)
 {
     struct commit_list *commits = arg;
@@ -325,6 +343,7 @@ static int manifest_take_folder(void *arg, const char *name)
     return rc;
 }
 
+/* For qsort: the newest commit first. */
 static int newest_first(const void *left, const void *right)
 {
     const uint64_t a = *(const uint64_t *)left;
@@ -333,6 +352,8 @@ static int newest_first(const void *left, const void *right)
     return (a < b) - (a > b);
 }
 
+/* Visits the folders of all checkpoints, complete or not, the newest first. The list is read first,
+ * because `visit` may use the storage. */
 int checkpoint_each(struct checkpoint_store *storage, checkpoint_visit_fn *visit, void *arg,
                     struct hvd_err *err)
 {
@@ -355,18 +376,19 @@ int checkpoint_each(struct checkpoint_store *storage, checkpoint_visit_fn *visit
     return rc;
 }
 
-/* The search for the newest complete checkpoint. */
+/* The search for the newest complete checkpoint, which try_folder sees. */
 struct search {
     struct checkpoint_store *storage;
-    checkpoint_skip_fn *skip;
+    checkpoint_skip_fn *skip; /* is told of each folder that is passed over */
     void *arg;
-    struct checkpoint_manifest *ret;
-    bool found;
+    struct checkpoint_manifest *ret; /* gets the manifest of the checkpoint that is found */
+    bool found;                      /* true: *ret has that manifest */
     /* why the newest completed checkpoint cannot be used; code 0: each one can be used */
     struct hvd_err broken;
 };
 
-/* Keeps this checkpoint as the result if it is complete: then HVD_E_EXISTS ends the search. */
+/* Visits one folder: if its checkpoint is complete, it is the result. HVD_E_EXISTS then only ends
+ * the visits. */
 static int try_folder(void *arg, const char *folder, uint64_t commit)
 {
     struct search *search = arg;
@@ -388,6 +410,8 @@ static int try_folder(void *arg, const char *folder, uint64_t commit)
     return 0;
 }
 
+/* Finds the newest checkpoint that can be used. Folders without COMPLETE are passed over; if only
+ * damaged checkpoints are there, the error is that of the newest one. */
 int checkpoint_find_newest(struct checkpoint_store *storage, checkpoint_skip_fn *skip, void *arg,
                            struct checkpoint_manifest *ret, struct hvd_err *err)
 {

@@ -16,18 +16,18 @@
 #define CHECKPOINT_REPLICATED (-1) /* the rank of a file with replicated entries */
 
 struct checkpoint_file {
-    const char *name; /* the name of the file in the folder of the checkpoint */
-    uint64_t bytes;
-    int32_t rank;        /* or CHECKPOINT_REPLICATED */
+    const char *name;    /* the name of the file in the folder of the checkpoint */
+    uint64_t bytes;      /* size of the file */
+    int32_t rank;        /* the rank whose entries the file has, or CHECKPOINT_REPLICATED */
     const uint8_t *sums; /* 8 bytes, little-endian, for each chunk of STATE_CHUNK_BYTES */
 };
 
 /* A manifest that the caller fills borrows its texts and lists. A manifest that was read has them
  * in `memory`. */
 struct checkpoint_manifest {
-    const char *job;
-    uint64_t commit; /* proto/commit.h */
-    uint32_t ranks;
+    const char *job;               /* name of the job */
+    uint64_t commit;               /* number of the commit, as proto/commit.h makes it */
+    uint32_t ranks;                /* number of ranks that have written the checkpoint */
     int64_t wall_us;               /* the time at which the checkpoint was completed */
     uint64_t digest;               /* the digest of the state's entries */
     struct msg_entry_list entries; /* in the state's order; offsets are not kept */
@@ -52,8 +52,8 @@ uint64_t checkpoint_chunks(uint64_t bytes);
 uint64_t checkpoint_sum(const struct checkpoint_file *file, uint64_t chunk);
 bool checkpoint_sum_read(const char *text, size_t length, uint64_t *ret_sum);
 
-/* The first function writes the name of a commit's folder, "commit-12.5". The second one reads such
- * a name; false: the text is no such name. */
+/* checkpoint_folder writes the name of a commit's folder, "commit-12.5".
+ * checkpoint_folder_commit reads such a name; false: the text is no such name. */
 const char *checkpoint_folder(uint64_t commit, char folder[CHECKPOINT_FOLDER_MAX]);
 bool checkpoint_folder_commit(const char *folder, uint64_t *ret_commit);
 
@@ -62,22 +62,24 @@ bool checkpoint_folder_commit(const char *folder, uint64_t *ret_commit);
 int checkpoint_folder_split(const char *path, char ret_where[LIMIT_PATH_BYTES + 1],
                             const char **ret_folder, struct hvd_err *err) MUST_CHECK;
 
-/* The JSON text of a manifest, and back. HVD_E_CORRUPT; HVD_E_VERSION: the text names the version;
- * HVD_E_LIMIT, HVD_E_NOMEM. `path` begins the error texts. */
+/* checkpoint_print appends the JSON text of a manifest; checkpoint_parse reads such a text.
+ * HVD_E_CORRUPT; HVD_E_VERSION: the format is of a newer version; HVD_E_LIMIT, HVD_E_NOMEM. `path`
+ * begins the error texts. */
 int checkpoint_print(const struct checkpoint_manifest *manifest, struct buf *out) MUST_CHECK;
 int checkpoint_parse(const char *path, const char *text, size_t length,
                      struct checkpoint_manifest *ret, struct hvd_err *err) MUST_CHECK;
 
-/* Writes manifest.json; *ret_sum belongs into COMPLETE. The checkpoint counts when the second call
- * has returned 0. HVD_E_EXISTS: another writer has completed this checkpoint; only S3 reports this.
- */
+/* checkpoint_write_manifest writes manifest.json and gives its checksum, which
+ * checkpoint_write_complete writes into COMPLETE: then the checkpoint counts. HVD_E_EXISTS: another
+ * writer has completed this checkpoint; only S3 reports this. */
 int checkpoint_write_manifest(struct checkpoint_store *storage,
                               const struct checkpoint_manifest *manifest, uint64_t *ret_sum,
                               struct hvd_err *err) MUST_CHECK;
 int checkpoint_write_complete(struct checkpoint_store *storage, uint64_t commit, uint64_t sum,
                               struct hvd_err *err) MUST_CHECK;
 
-/* Removes a checkpoint, COMPLETE first. */
+/* Removes a checkpoint. COMPLETE goes first, so a checkpoint of which a part is gone never
+ * counts. */
 int checkpoint_remove(struct checkpoint_store *storage, const char *folder,
                       struct hvd_err *err) MUST_CHECK;
 
@@ -101,8 +103,8 @@ int checkpoint_each(struct checkpoint_store *storage, checkpoint_visit_fn *visit
 /* Finds the newest checkpoint that is complete. Calls skip (may be NULL) for each newer folder,
  * with the reason. HVD_E_NOTFOUND: no checkpoint was ever completed. If checkpoints were completed
  * and none of them can be used, the code and the text are those of the newest one, so that no job
- * begins anew beside them. HVD_E_VERSION: a newer hvd-elastic has written one that no whole one
- * of this version follows; it is not skipped. */
+ * begins anew beside them. HVD_E_VERSION: a newer hvd-elastic has written a checkpoint, and this
+ * version has written no later one that is complete; such a checkpoint is not skipped. */
 typedef void checkpoint_skip_fn(void *arg, const char *folder, int code, const char *reason);
 int checkpoint_find_newest(struct checkpoint_store *storage, checkpoint_skip_fn *skip, void *arg,
                            struct checkpoint_manifest *ret, struct hvd_err *err) MUST_CHECK;

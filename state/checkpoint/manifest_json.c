@@ -1,8 +1,7 @@
 /*
  * manifest_json.c: a manifest: its memory and checksums, its text (manifest.json), and back. Called
- * by manifest.c, and by all that use manifests. Invariant: a manifest
- * that was accepted has only names of files in its own folder, and a checksum for each chunk of
- * each file.
+ * by manifest.c, and by all that use manifests. Invariant: a manifest that was accepted has only
+ * names of files in its own folder, and a checksum for each chunk of each file.
  */
 #include "base/mem.h"
 #include "base/text.h"
@@ -19,12 +18,13 @@
 #include <time.h>
 
 #define FORMAT      "hvd-checkpoint"
-#define SUM_DIGITS  16
-#define VALUES_REST 1024
-/* values of a manifest: 8 of each entry, 5 of each file */
+#define SUM_DIGITS  16   /* hexadecimal digits of a checksum */
+#define VALUES_REST 1024 /* values of a manifest that belong to no entry and no file */
+/* The most JSON values of a manifest: 8 of each entry, 5 of each file. */
 #define VALUES_MAX \
     ((size_t)8 * LIMIT_MANIFEST_ENTRIES + (size_t)5 * LIMIT_CHECKPOINT_FILES + VALUES_REST)
 
+/* The names of the kinds of entries, by enum msg_entry_kind. */
 static const char *const kinds[ENTRY_KIND_COUNT] = { "replicated", "per_rank" };
 
 void checkpoint_manifest_init(struct checkpoint_manifest *manifest)
@@ -41,11 +41,13 @@ void checkpoint_manifest_release(struct checkpoint_manifest *manifest)
     checkpoint_manifest_init(manifest);
 }
 
+/* Returns the number of chunks of a file; the last chunk may be shorter. */
 uint64_t checkpoint_chunks(uint64_t bytes)
 {
     return bytes / STATE_CHUNK_BYTES + (bytes % STATE_CHUNK_BYTES > 0);
 }
 
+/* Returns the checksum of a chunk, which the manifest keeps in 8 bytes, the lowest first. */
 uint64_t checkpoint_sum(const struct checkpoint_file *file, uint64_t chunk)
 {
     const uint8_t *at = file->sums + chunk * 8;
@@ -95,6 +97,7 @@ static int print_lists(const struct checkpoint_manifest *manifest, struct buf *o
     return rc ? rc : buf_append_text(out, "]}\n");
 }
 
+/* Appends the JSON text of a manifest. After a failure `out` is as it was before. */
 int checkpoint_print(const struct checkpoint_manifest *manifest, struct buf *out)
 {
     const size_t begin = out->length;
@@ -136,7 +139,7 @@ static bool parse_wall(const char *text, int64_t *ret_us)
     return true;
 }
 
-/* Reads 16 hexadecimal digits; false: the text is something else. */
+/* Reads the SUM_DIGITS hexadecimal digits of a checksum; false: the text is something else. */
 static bool parse_digest(const char *text, uint64_t *ret_value)
 {
     uint64_t value = 0;
@@ -155,6 +158,7 @@ static bool parse_digest(const char *text, uint64_t *ret_value)
     return true;
 }
 
+/* Reads a checksum that must be the whole text. */
 bool checkpoint_sum_read(const char *text, size_t length, uint64_t *ret_sum)
 {
     return length == SUM_DIGITS && parse_digest(text, ret_sum);
@@ -180,7 +184,8 @@ static int manifest_parse_entry(const json_t *value, struct arena *arena, struct
                           &entry->name);
 }
 
-/* Parses one file. Returns 0, HVD_E_CORRUPT or HVD_E_NOMEM. */
+/* Parses one file of the manifest. A name with a slash, "." and ".." are refused: such a name would
+ * lead out of the folder. Returns 0, HVD_E_CORRUPT or HVD_E_NOMEM. */
 static int parse_file(const json_t *value, struct checkpoint_manifest *manifest,
                       struct checkpoint_file *file)
 {
@@ -276,6 +281,7 @@ static int parse_root(const json_t *root, struct checkpoint_manifest *manifest,
     return rc;
 }
 
+/* Parses the JSON text of a manifest. HVD_E_VERSION: a newer hvd-elastic has written it. */
 int checkpoint_parse(const char *path, const char *text, size_t length,
                      struct checkpoint_manifest *ret, struct hvd_err *err)
 {

@@ -15,14 +15,15 @@
 /* A file that is being written to the storage. */
 struct part_writer {
     struct checkpoint_object *object;
-    struct buf *sums;
-    struct sum sum;    /* the checksum of the chunk's bytes so far */
-    size_t chunk_used; /* the number of those bytes */
-    part_stop_fn *stop;
+    struct buf *sums;   /* the checksums of the chunks that are complete */
+    struct sum sum;     /* the checksum of the chunk's bytes so far */
+    size_t chunk_used;  /* bytes of the chunk so far */
+    part_stop_fn *stop; /* asks the caller whether to stop; may be NULL */
     void *arg;
 };
 
-/* Appends the checksum of the chunk that is complete, and begins the next one. */
+/* Appends the checksum of the chunk that is complete, the lowest byte first, and begins the next
+ * chunk. */
 static int part_end_chunk(struct part_writer *writer)
 {
     uint64_t sum = sum_end(&writer->sum);
@@ -35,6 +36,8 @@ static int part_end_chunk(struct part_writer *writer)
     return buf_append(writer->sums, bytes, sizeof(bytes));
 }
 
+/* Writes the next bytes of the file, and adds them to the checksums of their chunks. Before each
+ * piece the caller may stop the write: HVD_E_REVOKED. */
 static int part_put(struct part_writer *writer, const void *at, uint64_t bytes, struct hvd_err *err)
 {
     const char *next = at;
@@ -64,6 +67,8 @@ static int part_put(struct part_writer *writer, const void *at, uint64_t bytes, 
     return 0;
 }
 
+/* Writes one file of a checkpoint: the header, then the bytes of the entries. *ret gets its size
+ * and checksums. */
 int part_write(struct checkpoint_store *storage, const char *name,
                const struct part_sources *sources, part_stop_fn *stop, void *arg,
                struct part_written *ret, struct hvd_err *err)

@@ -26,9 +26,9 @@ struct part_entry {
 };
 
 struct part {
-    struct VEC(struct part_entry); /* sorted by their offsets */
+    struct VEC(struct part_entry); /* the entries, sorted by their offsets */
     struct arena memory;
-    uint64_t commit;       /* 0: the file does not name its commit */
+    uint64_t commit;       /* the commit that the header names; 0: it names none */
     uint64_t header_bytes; /* the offset at which the data begin */
     uint64_t data_bytes;
 };
@@ -36,7 +36,7 @@ struct part {
 void part_init(struct part *part);
 void part_release(struct part *part);
 
-/* Returns the bytes of one element of an entry's type. */
+/* Returns the bytes of one element of a type; 1 for bytes of no known type. */
 size_t part_type_bytes(uint32_t type);
 
 /* The bytes of one entry in memory, borrowed. */
@@ -44,7 +44,7 @@ struct part_source {
     const char *name;
     const void *at;
     uint64_t bytes;
-    uint32_t type; /* as above */
+    uint32_t type; /* the type of the elements, as in struct part_entry */
 };
 
 /* The entries of one file, in the order of the caller. */

@@ -10,10 +10,11 @@
  * NULL: there is no such type. */
 const char *part_type_name(uint32_t type);
 
-/* false: no type has this name. */
+/* Finds the type by its name in a file; false: no type has this name. */
 bool part_type_named(const char *name, uint32_t *ret_type);
 
-/* Text of a commit, "12.5", and back; *ret_commit is 0 when the text is not a commit. */
+/* Writes a commit as text, "12.5" for the commit with index 5 of round 12, and reads it back.
+ * false: the text is not a commit; *ret_commit is unchanged. */
 #define PART_COMMIT_MAX 24
 const char *part_commit_text(uint64_t commit, char text[PART_COMMIT_MAX]);
 bool part_commit_read(const char *text, uint64_t *ret_commit);

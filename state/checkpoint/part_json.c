@@ -16,11 +16,11 @@
 #define METADATA        "__metadata__"
 #define METADATA_COMMIT "hvd.commit"
 #define HEADER_ALIGN    8
-/* the most JSON values of one entry in a header, and of everything else */
+/* The most JSON values of one entry in a header, and of everything else. */
 #define VALUES_PER_ENTRY 16
 #define VALUES_REST      1024
 
-/* In the order of enum hvd_dtype. */
+/* The types in the order of enum hvd_dtype, with the names of safetensors. */
 static const struct part_type {
     const char *name;
     size_t bytes;
@@ -57,6 +57,8 @@ void part_release(struct part *part)
 
 _Static_assert(ARRAY_SIZE(part_types) == HVD_BOOL + 1, "a row for each type");
 
+/* Returns the name of a type: 0 is bytes of no known type, the other types are 1 + enum
+ * hvd_dtype. */
 const char *part_type_name(uint32_t type)
 {
     if (type == 0)
@@ -64,11 +66,13 @@ const char *part_type_name(uint32_t type)
     return type <= ARRAY_SIZE(part_types) ? part_types[type - 1].name : NULL;
 }
 
+/* Returns the size of one element of the type; 1 for bytes of no known type. */
 size_t part_type_bytes(uint32_t type)
 {
     return type > 0 && type <= ARRAY_SIZE(part_types) ? part_types[type - 1].bytes : 1;
 }
 
+/* Finds a type by its name in safetensors; false: no type has this name, or `name` is NULL. */
 bool part_type_named(const char *name, uint32_t *ret_type)
 {
     for (uint32_t i = 0; name && i < ARRAY_SIZE(part_types); i++)
@@ -79,6 +83,7 @@ bool part_type_named(const char *name, uint32_t *ret_type)
     return false;
 }
 
+/* Writes a commit as text: its round and its index in the round, "12.5". */
 const char *part_commit_text(uint64_t commit, char text[PART_COMMIT_MAX])
 {
     snprintf(text, PART_COMMIT_MAX, "%" PRIu64 ".%" PRIu32, COMMIT_ROUND_OF(commit),
@@ -86,6 +91,8 @@ const char *part_commit_text(uint64_t commit, char text[PART_COMMIT_MAX])
     return text;
 }
 
+/* Reads a commit as part_commit_text writes it. The text is written again and compared, so "012.5"
+ * is refused. */
 bool part_commit_read(const char *text, uint64_t *ret_commit)
 {
     struct span rest = { text, strlen(text) };
@@ -130,7 +137,8 @@ static int print_entry(const struct part_entry *entry, struct buf *out, struct h
     return rc;
 }
 
-/* Appends the header, from its 8 bytes of length on; `part` gets the offsets of the entries. */
+/* Appends the header, from its 8 bytes of length on, whose value is known only at the end. `part`
+ * has the entries with their offsets, and gets header_bytes. */
 static int print_header(struct part *part, struct buf *out, struct hvd_err *err)
 {
     const size_t begin = out->length;
@@ -159,6 +167,8 @@ static int print_header(struct part *part, struct buf *out, struct hvd_err *err)
     return 0;
 }
 
+/* Lays the entries out in a file, and appends the header of that file to `out`. After a failure
+ * `out` is as it was before. */
 int part_print(const struct part_sources *sources, struct part *part, struct buf *out,
                struct hvd_err *err)
 {
@@ -202,6 +212,8 @@ int part_print(const struct part_sources *sources, struct part *part, struct buf
                    sources->count);
 }
 
+/* Returns the length of the whole header, its first 8 bytes included; 0: the length in the file is
+ * not possible. */
 uint64_t part_header_bytes(const uint8_t first[8], uint64_t file_bytes)
 {
     uint64_t length = 0;
@@ -242,6 +254,7 @@ static const char *part_parse_entry(const json_t *value, uint64_t data_bytes,
     return bytes == entry->bytes ? NULL : "a shape that does not fit the bytes of the entry";
 }
 
+/* For qsort: by offset; of entries with one offset, those without bytes first. */
 static int part_by_offset(const void *left, const void *right)
 {
     const struct part_entry *a = left;
@@ -252,8 +265,8 @@ static int part_by_offset(const void *left, const void *right)
     return (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
-/* Reads all members of the header. Returns why the header is refused; NULL: *ret_rc is the result.
- */
+/* Reads all members of the header, and sorts the entries by offset. Returns why the header is
+ * refused; NULL: *ret_rc is the result, which is 0 or a code. */
 static const char *parse_members(json_t *root, struct part *part, int *ret_rc)
 {
     const char *wrong = NULL;
@@ -296,6 +309,8 @@ static const char *parse_members(json_t *root, struct part *part, int *ret_rc)
     return wrong || end == part->data_bytes ? wrong : "bytes that belong to no entry";
 }
 
+/* Parses the header of a file: `text` is the JSON after the first 8 bytes. The entries must fill
+ * the rest of the file. */
 int part_parse(const char *name, const char *text, size_t length, uint64_t file_bytes,
                struct part *ret_part, struct hvd_err *err)
 {

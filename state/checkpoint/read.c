@@ -16,27 +16,29 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NO_FILE SIZE_MAX
+#define NO_FILE SIZE_MAX /* the index of no file */
 
-/* Where the bytes of an entry lie. */
+/* The bytes of one entry: in which file they lie, and where. */
 struct read_place {
-    size_t file; /* index in the manifest; NO_FILE: the file is not known yet */
-    uint64_t offset;
+    size_t file;     /* index in the manifest; NO_FILE: the file is not known yet */
+    uint64_t offset; /* offset in the file */
     uint64_t bytes;
 };
 
 struct checkpoint_reader {
-    struct checkpoint_store *storage;           /* borrowed */
-    const struct checkpoint_manifest *manifest; /* borrowed */
+    struct checkpoint_store *storage;           /* the storage of the checkpoint; borrowed */
+    const struct checkpoint_manifest *manifest; /* the manifest of the checkpoint; borrowed */
     char folder[CHECKPOINT_FOLDER_MAX];
     struct names names; /* the names of the manifest's entries */
     /* One for each entry of the manifest: of replicated entries, and of the entries of `rank`. */
     struct read_place *places;
-    uint32_t rank; /* UINT32_MAX: no rank was asked for yet */
-    /* The chunk that was read last, of which only a part was used. */
+    uint32_t
+        rank; /* the rank whose entries are in `places`; UINT32_MAX: no rank was asked for yet */
+    /* A buffer with the chunk of which a part was read last: the next part of an entry is often in
+     * it. */
     uint8_t *chunk;
-    size_t chunk_file;
-    uint64_t chunk_index;
+    size_t chunk_file;    /* the file of `chunk`; NO_FILE: the buffer has no chunk */
+    uint64_t chunk_index; /* the number of `chunk` in its file */
 };
 
 /* Reads one chunk of a file into `at`, and compares its checksum. */
@@ -59,8 +61,8 @@ static int read_chunk(struct checkpoint_reader *reader, size_t index, uint64_t c
                    checkpoint_store_where(reader->storage), name, chunk);
 }
 
-/* Reads bytes that lie within a file. A whole chunk is read directly to its target; a part of a
- * chunk is copied from the reader's buffer. */
+/* Reads bytes that lie within a file; `index` is the file's place in the manifest. A whole chunk is
+ * read directly to its target; a part of a chunk is copied from the reader's buffer. */
 static int reader_read_range(struct checkpoint_reader *reader, size_t index, uint64_t offset,
                              void *at, uint64_t bytes, struct hvd_err *err)
 {
@@ -97,8 +99,8 @@ static int reader_read_range(struct checkpoint_reader *reader, size_t index, uin
     return 0;
 }
 
-/* Notes where an entry of a file's header lies. Returns why it does not fit the manifest; NULL: it
- * fits. */
+/* Notes where an entry lies that the header of a file has. Returns why the entry does not fit the
+ * manifest, as the end of a sentence; NULL: the entry fits. */
 static const char *take_place(struct checkpoint_reader *reader, size_t file,
                               const struct part_entry *entry, uint64_t data_from)
 {
@@ -183,7 +185,7 @@ static int read_header(struct checkpoint_reader *reader, size_t index, struct hv
     return rc;
 }
 
-/* Checks that each entry of this kind has a place. */
+/* Checks that each entry of this kind was found in a file. */
 static int check_places(const struct checkpoint_reader *reader, uint32_t kind, struct hvd_err *err)
 {
     const struct msg_entry_list *entries = &reader->manifest->entries;
@@ -198,7 +200,8 @@ static int check_places(const struct checkpoint_reader *reader, uint32_t kind, s
     return 0;
 }
 
-/* Reads the header of the file of a rank, unless the reader knows it already. */
+/* Reads the header of the file of a rank, unless it was read last. The reader knows the entries of
+ * one rank at a time: those of the rank before are forgotten. */
 static int read_rank(struct checkpoint_reader *reader, uint32_t rank, struct hvd_err *err)
 {
     const struct checkpoint_manifest *manifest = reader->manifest;
@@ -230,6 +233,7 @@ static int read_rank(struct checkpoint_reader *reader, uint32_t rank, struct hvd
     return rc;
 }
 
+/* Makes a reader of a checkpoint, and reads the headers of the files with replicated entries. */
 int checkpoint_reader_open(struct checkpoint_store *storage,
                            const struct checkpoint_manifest *manifest,
                            struct checkpoint_reader **ret_reader, struct hvd_err *err)
@@ -277,6 +281,7 @@ int checkpoint_reader_open(struct checkpoint_store *storage,
     return rc;
 }
 
+/* Frees the reader, which may be NULL or half-made. Storage and manifest stay. */
 void checkpoint_reader_close(struct checkpoint_reader *reader)
 {
     if (!reader)
@@ -287,6 +292,7 @@ void checkpoint_reader_close(struct checkpoint_reader *reader)
     mem_free(reader);
 }
 
+/* Returns the index of an entry in the manifest; -1: the checkpoint has no such entry. */
 int64_t checkpoint_entry_find(const struct checkpoint_reader *reader, const char *name)
 {
     uint32_t index = names_find(&reader->names, name, strlen(name));
@@ -294,6 +300,8 @@ int64_t checkpoint_entry_find(const struct checkpoint_reader *reader, const char
     return index == NAMES_NONE ? -1 : (int64_t)index;
 }
 
+/* Gives the size of an entry in this checkpoint; `rank` counts only for an entry per rank, whose
+ * file is opened then. */
 int checkpoint_entry_bytes(struct checkpoint_reader *reader, const char *name, uint32_t rank,
                            uint64_t *ret_bytes, struct hvd_err *err)
 {
@@ -312,6 +320,7 @@ int checkpoint_entry_bytes(struct checkpoint_reader *reader, const char *name, u
     return rc;
 }
 
+/* Reads a part of an entry. A part that is not inside the entry is a bug of the caller. */
 int checkpoint_entry_read_at(struct checkpoint_reader *reader, const char *name, uint32_t rank,
                              uint64_t offset, void *at, uint64_t bytes, struct hvd_err *err)
 {
@@ -326,6 +335,7 @@ int checkpoint_entry_read_at(struct checkpoint_reader *reader, const char *name,
     return reader_read_range(reader, place->file, place->offset + offset, at, bytes, err);
 }
 
+/* Reads a whole entry. HVD_E_LIMIT: the caller has less room than the entry has bytes. */
 int checkpoint_entry_read(struct checkpoint_reader *reader, const char *name, uint32_t rank,
                           void *at, uint64_t room, uint64_t *ret_bytes, struct hvd_err *err)
 {
@@ -346,6 +356,7 @@ int checkpoint_entry_read(struct checkpoint_reader *reader, const char *name, ui
     return rc;
 }
 
+/* Reads every file of the checkpoint, and compares all checksums and headers with the manifest. */
 int checkpoint_verify(struct checkpoint_reader *reader, uint64_t *ret_bytes, struct hvd_err *err)
 {
     const struct checkpoint_manifest *manifest = reader->manifest;
@@ -357,7 +368,7 @@ int checkpoint_verify(struct checkpoint_reader *reader, uint64_t *ret_bytes, str
 
         if (file->rank >= 0)
             rc = read_rank(reader, (uint32_t)file->rank, err);
-        reader->chunk_file = NO_FILE; /* the buffer is filled below */
+        reader->chunk_file = NO_FILE; /* the chunks of this file go to the buffer */
         for (uint64_t chunk = 0; !rc && chunk < checkpoint_chunks(file->bytes); chunk++) {
             uint64_t left = file->bytes - chunk * STATE_CHUNK_BYTES;
             size_t length = left < STATE_CHUNK_BYTES ? (size_t)left : STATE_CHUNK_BYTES;

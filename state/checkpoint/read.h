@@ -1,7 +1,8 @@
 /*
- * read.h: entries of a checkpoint into memory, by their names. Each chunk of a file is compared
- * with its checksum of the manifest before a byte of it is used. A reader belongs to one thread, as
- * its storage does; several readers may read one checkpoint at the same time.
+ * read.h: reads entries of a checkpoint into memory, by their names. Each chunk of a file is
+ * compared with the checksum that the manifest has for it before a byte of the chunk is used. A
+ * reader belongs to one thread, as its storage does; several readers may read one checkpoint at the
+ * same time.
  */
 #ifndef STATE_CHECKPOINT_READ_H
 #define STATE_CHECKPOINT_READ_H
@@ -21,9 +22,9 @@ void checkpoint_reader_close(struct checkpoint_reader *reader); /* NULL is fine 
 /* Returns the index of the entry in the manifest; -1: no entry has that name. */
 int64_t checkpoint_entry_find(const struct checkpoint_reader *reader, const char *name);
 
-/* The size of an entry, and a part of it, which lies within that size. A caller that reads an entry
- * part by part, in order, reads each chunk of the file once. The codes are those of
- * checkpoint_entry_read. */
+/* checkpoint_entry_bytes gives the size of an entry; checkpoint_entry_read_at reads a part of the
+ * entry, which lies within that size. A caller that reads an entry part by part, in order, reads
+ * each chunk of the file once. The codes are those of checkpoint_entry_read. */
 int checkpoint_entry_bytes(struct checkpoint_reader *reader, const char *name, uint32_t rank,
                            uint64_t *ret_bytes, struct hvd_err *err) MUST_CHECK;
 int checkpoint_entry_read_at(struct checkpoint_reader *reader, const char *name, uint32_t rank,

@@ -7,8 +7,8 @@
  * names the path first and the remedy last. Common codes: HVD_E_DENIED, HVD_E_FULL (also for a
  * quota), HVD_E_IO, HVD_E_NOMEM, HVD_E_NOTFOUND.
  *
- *     checkpoint_store_create, checkpoint_store_write, checkpoint_store_write ...,
- * checkpoint_store_finish (or checkpoint_store_abandon)
+ * An object is written by checkpoint_store_create, then checkpoint_store_write as often as needed,
+ * and in the end checkpoint_store_finish or checkpoint_store_abandon.
  */
 #ifndef STATE_CHECKPOINT_STORE_H
 #define STATE_CHECKPOINT_STORE_H
@@ -19,13 +19,14 @@
 struct checkpoint_store;
 struct checkpoint_object;
 
-/* A directory that a storage makes while it writes has mode 0700, a file 0600, less the umask. The
- * name of an object that was never finished ends in this suffix; checkpoint_store_list lists such
- * names, too. */
+/* Directories that a storage makes have mode 0700, its files 0600, less the umask. The name of an
+ * object that was never finished ends in this suffix; checkpoint_store_list lists such names,
+ * too. */
 #define CHECKPOINT_UNFINISHED ".unfinished"
 
-/* A further kind of storage, for addresses that begin with `scheme`: "s3://". test: open tries
- * whether the storage can be used (checkpoint_store_make). Nothing is made there. */
+/* A further kind of storage, for addresses that begin with `scheme`, such as "s3://". `test` true:
+ * open tries whether the storage can be used, for checkpoint_store_make. Nothing is made in the
+ * storage. */
 struct checkpoint_store_kind {
     const char *scheme;
     int (*open)(const char *where, bool test, struct checkpoint_store **ret_store,
@@ -37,15 +38,16 @@ struct checkpoint_store_kind {
 #define CHECKPOINT_KINDS_MAX 4
 void checkpoint_store_add_kind(const struct checkpoint_store_kind *kind);
 
-/* `where` is the path of a directory, or an address of a kind that was added. HVD_E_NOTFOUND: there
- * is no such directory. HVD_E_UNSUPPORTED: an address ("s3://...") of a kind that this program does
- * not have. */
+/* Opens a storage. `where` is the path of a directory, or an address of a kind that was added.
+ * HVD_E_NOTFOUND: there is no such directory. HVD_E_UNSUPPORTED: `where` is an address, such as
+ * "s3://...", of a kind that this program does not have. */
 int checkpoint_store_open(const char *where, struct checkpoint_store **ret_store,
                           struct hvd_err *err) MUST_CHECK;
 void checkpoint_store_close(struct checkpoint_store *storage); /* NULL is fine */
 
-/* Makes the directory and those above it that are missing, and opens it. Only the driver makes it:
- * a host on which the directory is missing does not see the same file system. */
+/* Makes the directory and those above it that are missing, and opens it. Only the driver calls
+ * this: a host on which the directory is missing does not see the same file system as the
+ * driver. */
 int checkpoint_store_make(const char *where, struct checkpoint_store **ret_store,
                           struct hvd_err *err) MUST_CHECK;
 
@@ -62,9 +64,9 @@ int checkpoint_store_create(struct checkpoint_store *storage, const char *name, 
 int checkpoint_store_write(struct checkpoint_object *object, const void *at, size_t bytes,
                            struct hvd_err *err) MUST_CHECK;
 
-/* From now on checkpoint_store_finish fails with HVD_E_EXISTS when another writer has given the
- * name to other bytes, if the storage supports that: S3 does, unless its server is too old. On
- * other storages the call changes nothing. */
+/* After this call checkpoint_store_finish fails with HVD_E_EXISTS if another writer has given the
+ * name to other bytes. S3 supports this, unless its server is too old. On other storages the call
+ * changes nothing. */
 void checkpoint_store_only_new(struct checkpoint_object *object);
 
 /* Ends the object, which is freed in any case. 0: the object is durable under its name, and has
@@ -73,7 +75,7 @@ void checkpoint_store_only_new(struct checkpoint_object *object);
 int checkpoint_store_finish(struct checkpoint_object *object, struct hvd_err *err) MUST_CHECK;
 void checkpoint_store_abandon(struct checkpoint_object *object); /* NULL is fine */
 
-/* HVD_E_NOTFOUND: there is no such object. */
+/* Gives the size of an object. HVD_E_NOTFOUND: there is no such object. */
 int checkpoint_store_size(struct checkpoint_store *storage, const char *name, uint64_t *ret_bytes,
                           struct hvd_err *err) MUST_CHECK;
 

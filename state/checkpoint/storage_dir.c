@@ -24,10 +24,10 @@
 #include <unistd.h>
 
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-#define SUFFIX_MAX   40 /* ".16 digits.unfinished" */
+#define SUFFIX_MAX   40 /* most bytes of a dot, 16 digits and the suffix of a temporary name */
 
-/* One direct write. A disk is fast with such a size, and the block may stay in a processor's cache.
- * Smaller objects are not written directly. */
+/* The bytes of one direct write. A disk is fast with writes of this size, and the block may stay in
+ * a processor's cache. Smaller objects are not written directly. */
 #ifndef STORAGE_BLOCK_BYTES /* smaller in tests/crash, so that its objects are written directly */
 #define STORAGE_BLOCK_BYTES ((size_t)4 << 20)
 #endif
@@ -35,28 +35,31 @@
 
 struct checkpoint_dir {
     struct checkpoint_store base;
-    int fd;
-    /* The file of the last read, so that a file that is read in pieces is opened once. */
+    int fd; /* the directory itself */
+    /* The file of the last read stays open, so that a file that is read in pieces is opened
+     * once. */
     int read_fd;
     char read_name[LIMIT_CHECKPOINT_NAME_BYTES + 1];
 };
 
 struct checkpoint_dir_object {
     struct checkpoint_object base;
-    int folder; /* the descriptor of the object's folder */
-    int fd;
+    int folder;      /* the descriptor of the object's folder */
+    int fd;          /* the file, while it has its temporary name */
     char *temporary; /* the name in the folder, until the rename */
     char *block;     /* bytes for the next direct write; NULL: bytes are written as they come */
-    size_t used;
-    void *memory; /* in which the block lies */
+    size_t used;     /* bytes in the block */
+    void *memory;    /* the allocation in which the block lies */
 };
 
+/* Returns the struct of this file whose first member is `storage`. */
 static struct checkpoint_dir *dir_of(struct checkpoint_store *storage)
 {
     return CONTAINER_OF(storage, struct checkpoint_dir, base);
 }
 
-/* Sets the error of a failed system call on "DIRECTORY/NAME". */
+/* Sets the error of a system call that has failed with the errno `number` on "DIRECTORY/NAME".
+ * `doing` says what was tried. */
 static int dir_failed(const struct checkpoint_store *storage, const char *name, const char *doing,
                       int number, struct hvd_err *err)
 {
@@ -99,6 +102,7 @@ static int open_folder_of(const struct checkpoint_dir *dir, const char *name, bo
     return openat(dir->fd, folder, FOLDER_FLAGS);
 }
 
+/* Closes the directory, and the file of the last read. */
 static void dir_close(struct checkpoint_store *storage)
 {
     struct checkpoint_dir *dir = dir_of(storage);
@@ -111,7 +115,8 @@ static void dir_close(struct checkpoint_store *storage)
     mem_free(dir);
 }
 
-/* Frees an object whose name has not been given to it; its bytes are removed. */
+/* Frees an object. If its file is still open, the file has not got its name, and is removed; after
+ * dir_finish nothing is removed. */
 static void dir_abandon(struct checkpoint_object *base)
 {
     struct checkpoint_dir_object *object = CONTAINER_OF(base, struct checkpoint_dir_object, base);
@@ -141,7 +146,8 @@ static void dir_begin_direct(struct checkpoint_dir_object *object, uint64_t byte
     object->block = (char *)object->memory + BLOCK_ALIGN - (uintptr_t)object->memory % BLOCK_ALIGN;
 }
 
-/* false: the writes were not direct. */
+/* Ends direct writes, so that the next write goes through the page cache. false: the writes were
+ * not direct. */
 static bool dir_end_direct(const struct checkpoint_dir_object *object)
 {
     int flags = fcntl(object->fd, F_GETFL);
@@ -149,6 +155,8 @@ static bool dir_end_direct(const struct checkpoint_dir_object *object)
     return flags >= 0 && flags & O_DIRECT && !fcntl(object->fd, F_SETFL, flags & ~O_DIRECT);
 }
 
+/* Begins a file with a temporary name, which no other writer uses, and asks for the space of the
+ * whole file. */
 static int dir_create(struct checkpoint_store *storage, const char *name, uint64_t bytes,
                       struct checkpoint_object **ret_object, struct hvd_err *err)
 {
@@ -156,7 +164,7 @@ static int dir_create(struct checkpoint_store *storage, const char *name, uint64
     struct checkpoint_dir_object *object = mem_zalloc(sizeof(*object));
     size_t room = strlen(name) + SUFFIX_MAX;
     uint64_t random = 0;
-    int number;
+    int number; /* the errno of a failure; 0: none */
 
     if (object) {
         object->folder = object->fd = -1;
@@ -168,12 +176,13 @@ static int dir_create(struct checkpoint_store *storage, const char *name, uint64
                        "%s/%s: no memory to write this file; free memory on this host",
                        storage->where, name);
     }
-    /* Several hosts may write an object of one name at the same time. */
+    /* Several hosts may write an object of one name at the same time, so its temporary name is
+     * random. */
     if (getrandom(&random, sizeof(random), 0) != sizeof(random))
         random = (uint64_t)getpid();
     snprintf(object->temporary, room, ".%s.%016" PRIx64 CHECKPOINT_UNFINISHED, name_in_folder(name),
              random);
-    object->folder = open_folder_of(dir, name, true);
+    object->folder = open_folder_of(dir, name, true /* make the folder */);
     if (object->folder >= 0)
         object->fd = openat(object->folder, object->temporary,
                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -212,6 +221,8 @@ static int dir_write_out(struct checkpoint_dir_object *object, const char *next,
     return 0;
 }
 
+/* Writes the next bytes of the object: through the block, if the writes are direct, else as they
+ * come. */
 static int dir_write(struct checkpoint_object *base, const void *at, size_t bytes,
                      struct hvd_err *err)
 {
@@ -271,11 +282,12 @@ static int dir_finish(struct checkpoint_object *base, struct hvd_err *err)
     return rc;
 }
 
+/* Gives the size of a file; a link or a folder is an error. */
 static int dir_size(struct checkpoint_store *storage, const char *name, uint64_t *ret_bytes,
                     struct hvd_err *err)
 {
     struct stat st = { .st_size = 0 };
-    int folder = open_folder_of(dir_of(storage), name, false);
+    int folder = open_folder_of(dir_of(storage), name, false /* make no folder */);
     int number = 0;
 
     if (folder < 0 || fstatat(folder, name_in_folder(name), &st, AT_SYMLINK_NOFOLLOW))
@@ -292,6 +304,8 @@ static int dir_size(struct checkpoint_store *storage, const char *name, uint64_t
     return 0;
 }
 
+/* Reads bytes of a file. The file stays open for the next call, which often reads the bytes after
+ * these. */
 static int dir_read(struct checkpoint_store *storage, const char *name, uint64_t offset, void *at,
                     size_t bytes, struct hvd_err *err)
 {
@@ -306,7 +320,7 @@ static int dir_read(struct checkpoint_store *storage, const char *name, uint64_t
         if (dir->read_fd >= 0)
             close(dir->read_fd);
         dir->read_fd = -1;
-        folder = open_folder_of(dir, name, false);
+        folder = open_folder_of(dir, name, false /* make no folder */);
         if (folder >= 0) {
             dir->read_fd = openat(folder, name_in_folder(name),
                                   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -359,10 +373,12 @@ static int each_name_in(int fd, checkpoint_store_visit_fn *visit, void *arg, int
     return number;
 }
 
+/* Visits the names in a folder; a folder that is missing has no names. */
 static int dir_list(struct checkpoint_store *storage, const char *folder,
                     checkpoint_store_visit_fn *visit, void *arg, struct hvd_err *err)
 {
-    /* "." is a new open file: the position in a directory belongs to the open file. */
+    /* The open of "." gives an open file of its own, because the position in a directory belongs to
+     * the open file, and dir->fd has only one. */
     int fd = openat(dir_of(storage)->fd, *folder ? folder : ".", FOLDER_FLAGS);
     int rc, number;
 
@@ -372,6 +388,8 @@ static int dir_list(struct checkpoint_store *storage, const char *folder,
     return number ? dir_failed(storage, folder, "cannot list it", number, err) : rc;
 }
 
+/* Visits a name in a folder that is to be removed: removes the file. A failure shows when the
+ * folder itself is removed. */
 static int remove_name(void *arg, const char *name)
 {
     const int *folder = arg;
@@ -380,11 +398,12 @@ static int remove_name(void *arg, const char *name)
     return 0;
 }
 
+/* Removes a file, or a folder with all its files. A missing name is no error. */
 static int dir_remove(struct checkpoint_store *storage, const char *name, struct hvd_err *err)
 {
     const char *last = name_in_folder(name);
-    int parent = open_folder_of(dir_of(storage), name, false);
-    int number = 0;
+    int parent = open_folder_of(dir_of(storage), name, false /* make no folder */);
+    int number = 0; /* an errno; EISDIR: the name is a folder */
     int folder, rc;
 
     if (parent < 0)
@@ -411,6 +430,8 @@ static const struct checkpoint_store_ops dir_ops = { dir_close,  dir_create,  di
                                                      dir_finish, dir_abandon, dir_size,
                                                      dir_read,   dir_list,    dir_remove };
 
+/* Opens a directory as a storage. `make` true: the directory and those above it are made if they
+ * are missing. */
 int checkpoint_store_dir_open(const char *where, bool make, struct checkpoint_store **ret_store,
                               struct hvd_err *err)
 {
@@ -430,7 +451,7 @@ int checkpoint_store_dir_open(const char *where, bool make, struct checkpoint_st
     }
     dir->fd = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir->fd < 0 && errno == ENOENT && make) {
-        /* the directories above come first; each may exist, or be one of another user */
+        /* the directories above `where` come first; each may exist, or belong to another user */
         snprintf(path, sizeof(path), "%s", where);
         for (char *slash = strchr(path + 1, '/'); slash && !number;
              slash = strchr(slash + 1, '/')) {

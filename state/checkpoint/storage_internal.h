@@ -10,16 +10,16 @@
 /* The first member in the struct of each kind. */
 struct checkpoint_store {
     const struct checkpoint_store_ops *ops;
-    char *where;
+    char *where;   /* the path or address that the storage was opened with */
     int directory; /* a descriptor of the directory, closed by the kind; -1: the storage is not a
                       directory */
 };
 
 struct checkpoint_object {
-    struct checkpoint_store *storage;
+    struct checkpoint_store *storage; /* the storage in which the object will be */
     char name[LIMIT_CHECKPOINT_NAME_BYTES + 1];
     uint64_t bytes;   /* the size that checkpoint_store_create was given */
-    uint64_t written; /* so far */
+    uint64_t written; /* bytes that were written so far */
     bool only_new;    /* checkpoint_store_only_new was called */
 };
 
@@ -42,7 +42,7 @@ struct checkpoint_store_ops {
     int (*remove)(struct checkpoint_store *storage, const char *name, struct hvd_err *err);
 };
 
-/* storage_dir.c. make: missing directories are made. */
+/* Opens a directory (storage_dir.c). `make` true: missing directories are made. */
 int checkpoint_store_dir_open(const char *where, bool make, struct checkpoint_store **ret_store,
                               struct hvd_err *err) MUST_CHECK;
 

@@ -30,29 +30,29 @@
 #define COMMAND_LIMIT_US (2 * TIME_MIN)
 /* the time limit of a call grows by one second for each block of this many bytes */
 #define COMMAND_A_SECOND   (64 * 1024)
-#define COMMAND_WORDS      32
-#define COMMAND_LIST_MAX   ((size_t)16 * 1024 * 1024)
-#define COMMAND_WHY_MAX    200
-#define COMMAND_NOT_FOUND  3 /* the exit code for "there is no such object" */
-#define COMMAND_NUMBER_MAX 24
+#define COMMAND_WORDS      32                         /* most words of the program's command line */
+#define COMMAND_LIST_MAX   ((size_t)16 * 1024 * 1024) /* most bytes of a list */
+#define COMMAND_WHY_MAX    200                        /* most bytes of the reason of a failure */
+#define COMMAND_NOT_FOUND  3  /* the exit code for "there is no such object" */
+#define COMMAND_NUMBER_MAX 24 /* bytes for a number as text */
 
 struct command_storage {
     struct checkpoint_store base;
-    int64_t limit_us;
-    char *words; /* the program and its first words, each with its NUL */
+    int64_t limit_us; /* time limit of one run, without the time for its bytes */
+    char *words;      /* the program and its first words, each with its NUL */
     const char *argv[COMMAND_WORDS + 5];
-    size_t argc;
+    size_t argc; /* number of words in argv */
 };
 
 /* One run of the program. */
 struct command_run {
-    pid_t pid; /* 0: the program does not run */
-    int watch; /* readable when the program has ended */
-    int in, out, err;
-    int64_t until_us;
-    char why[COMMAND_WHY_MAX]; /* the first line of its standard error */
-    size_t why_length;
-    bool why_whole;
+    pid_t pid;                 /* the program; 0: it does not run */
+    int watch;                 /* a pidfd: readable when the program has ended */
+    int in, out, err;          /* our ends of the program's input, output and standard error */
+    int64_t until_us;          /* when the time limit of this run ends */
+    char why[COMMAND_WHY_MAX]; /* the first line that the program printed on standard error */
+    size_t why_length;         /* bytes in `why` */
+    bool why_whole; /* true: the first line has ended, so no further byte belongs to it */
 };
 
 struct command_object {
@@ -60,11 +60,13 @@ struct command_object {
     struct command_run run;
 };
 
+/* Returns the struct of this file whose first member is `storage`. */
 static struct command_storage *command_storage_of(struct checkpoint_store *storage)
 {
     return CONTAINER_OF(storage, struct command_storage, base);
 }
 
+/* Closes a descriptor, if it is open, and sets it to -1. */
 static void command_storage_end(int *fd)
 {
     if (*fd >= 0)
@@ -72,8 +74,8 @@ static void command_storage_end(int *fd)
     *fd = -1;
 }
 
-/* Ends a run: kills the process group of the program, if it has not ended. Returns the wait status.
- */
+/* Ends a run: closes its pipes, and kills the process group of the program, if it still runs.
+ * Returns the wait status. */
 static int command_end(struct command_run *run)
 {
     int status = 0;
@@ -90,7 +92,8 @@ static int command_end(struct command_run *run)
     return status;
 }
 
-/* Starts the program with an operation, a name, and two more words (may be NULL). */
+/* Starts the program with an operation, a name, and up to two more words (NULL: none). `bytes`: how
+ * many bytes the run will move at most; its time limit grows with them. */
 static int command_storage_begin(struct command_storage *storage, const char *operation,
                                  const char *name, const char *first, const char *second,
                                  uint64_t bytes, struct command_run *run, struct hvd_err *err)
@@ -137,12 +140,13 @@ static int command_storage_begin(struct command_storage *storage, const char *op
     return rc;
 }
 
-/* Moves bytes until all of `from` were sent, or, without `from`, until the program has ended. The
- * output of the program is added to `out` (may be NULL). HVD_E_TIMEOUT; HVD_E_LIMIT: the program
- * prints more than `out` may hold; HVD_E_IO: the program does not read all bytes. */
+/* Moves bytes between this process and the program. With `from`: until all its bytes were sent;
+ * without `from`: until the program has ended. The output of the program is added to `out` (may be
+ * NULL). HVD_E_TIMEOUT; HVD_E_LIMIT: the program prints more than `out` may hold; HVD_E_IO: the
+ * program ended before it has read all bytes. */
 static int command_move(struct command_run *run, const char *from, size_t bytes, struct buf *out)
 {
-    bool sends = from != NULL;
+    bool sends = from != NULL; /* false: nothing more can be sent */
 
     while (!sends || bytes > 0) {
         struct pollfd fds[] = {
@@ -178,6 +182,7 @@ static int command_move(struct command_run *run, const char *from, size_t bytes,
             if (got > 0 && out && buf_append(out, printed, (size_t)got))
                 return HVD_E_LIMIT;
         }
+        /* the program has ended, and all that it has printed was read */
         if (fds[2].revents && !fds[0].revents && got <= 0)
             return from ? HVD_E_IO : 0;
         if (fds[3].revents) {
@@ -191,7 +196,8 @@ static int command_move(struct command_run *run, const char *from, size_t bytes,
     return 0;
 }
 
-/* Ends the run, and turns its end into a code and an error. `rc` is the result of command_move. */
+/* Ends the run of an operation (`doing`), and turns the way in which it ended into a code and an
+ * error. `rc` is the result of command_move. */
 static int command_judge(const struct checkpoint_store *storage, const char *doing,
                          const char *name, struct command_run *run, int rc, struct hvd_err *err)
 {
@@ -216,7 +222,8 @@ static int command_judge(const struct checkpoint_store *storage, const char *doi
                    storage->where, doing, name, how, run->why_length ? ": " : "", run->why);
 }
 
-/* Runs the program for an operation that only prints. */
+/* Runs the program for an operation that gets no input and only prints, such as "get" and
+ * "list". */
 static int command_ask(struct checkpoint_store *base, const char *operation, const char *name,
                        const char *first, const char *second, struct buf *out, struct hvd_err *err)
 {
@@ -231,8 +238,9 @@ static int command_ask(struct checkpoint_store *base, const char *operation, con
     return command_judge(base, operation, name, &run, rc, err);
 }
 
-/* ---- the table ------------------------------------------------------------------------------- */
+/* ---- the functions of the table checkpoint_store_ops ---- */
 
+/* Frees the storage. No run of the program is left then: each ends with its call or its object. */
 static void command_storage_close(struct checkpoint_store *base)
 {
     struct command_storage *storage = command_storage_of(base);
@@ -242,6 +250,7 @@ static void command_storage_close(struct checkpoint_store *base)
     mem_free(storage);
 }
 
+/* Begins a "put": the program runs from now on and reads the object from its standard input. */
 static int command_storage_create(struct checkpoint_store *base, const char *name, uint64_t bytes,
                                   struct checkpoint_object **ret_object, struct hvd_err *err)
 {
@@ -263,6 +272,7 @@ static int command_storage_create(struct checkpoint_store *base, const char *nam
     return rc;
 }
 
+/* Sends the next bytes of the object to the program. */
 static int command_storage_write(struct checkpoint_object *base, const void *at, size_t bytes,
                                  struct hvd_err *err)
 {
@@ -272,6 +282,7 @@ static int command_storage_write(struct checkpoint_object *base, const void *at,
     return rc ? command_judge(base->storage, "put", base->name, &object->run, rc, err) : 0;
 }
 
+/* Ends a "put" early: the program is killed, and must not have made the object. */
 static void command_storage_abandon(struct checkpoint_object *base)
 {
     struct command_object *object = CONTAINER_OF(base, struct command_object, base);
@@ -280,6 +291,8 @@ static void command_storage_abandon(struct checkpoint_object *base)
     mem_free(object);
 }
 
+/* Ends a "put": closes the program's input and waits for its end. Exit code 0 means that the object
+ * is durable. */
 static int command_storage_finish(struct checkpoint_object *base, struct hvd_err *err)
 {
     struct command_object *object = CONTAINER_OF(base, struct command_object, base);
@@ -292,9 +305,11 @@ static int command_storage_finish(struct checkpoint_object *base, struct hvd_err
     return rc;
 }
 
-/* Copies of names that a list has. */
+/* The names that a list has already shown, as copies. */
 struct command_names VEC(char *);
 
+/* Asks the program for the list of all objects whose names begin with `prefix`. The caller releases
+ * `out` in any case. */
 static int command_list(struct checkpoint_store *base, const char *prefix, struct buf *out,
                         struct hvd_err *err)
 {
@@ -320,6 +335,7 @@ static bool command_next_line(struct span *rest, const char *prefix, uint64_t *r
     return false;
 }
 
+/* Gives the size of an object, as the list of the program says it. */
 static int command_storage_size(struct checkpoint_store *base, const char *name,
                                 uint64_t *ret_bytes, struct hvd_err *err)
 {
@@ -339,6 +355,7 @@ static int command_storage_size(struct checkpoint_store *base, const char *name,
     return rc;
 }
 
+/* Reads bytes of an object: the output of "get" must have exactly these bytes. */
 static int command_storage_read(struct checkpoint_store *base, const char *name, uint64_t offset,
                                 void *at, size_t bytes, struct hvd_err *err)
 {
@@ -406,6 +423,8 @@ static int command_storage_list(struct checkpoint_store *base, const char *folde
     return rc;
 }
 
+/* Removes an object, or all objects of a folder: the list has both, and each is deleted by a run of
+ * its own. */
 static int command_storage_remove(struct checkpoint_store *base, const char *name,
                                   struct hvd_err *err)
 {
@@ -436,6 +455,8 @@ static const struct checkpoint_store_ops command_ops = {
     command_storage_read,   command_storage_list,    command_storage_remove
 };
 
+/* Opens the storage: takes the address apart into the words of the program's command line,
+ * separated by blanks. `test` true: one "list" shows whether the program works. */
 int command_storage_open_with(const char *where, bool test, int64_t limit_us,
                               struct checkpoint_store **ret_store, struct hvd_err *err)
 {
@@ -479,6 +500,7 @@ int command_storage_open_with(const char *where, bool test, int64_t limit_us,
     return rc;
 }
 
+/* Opens the storage with the usual time limit of a run. */
 int command_storage_open(const char *where, bool test, struct checkpoint_store **ret_store,
                          struct hvd_err *err)
 {

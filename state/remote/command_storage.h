@@ -14,7 +14,7 @@
 int command_storage_open(const char *where, bool test, struct checkpoint_store **ret_store,
                          struct hvd_err *err) MUST_CHECK;
 
-/* Does the same with another time limit for one run of the program, for tests. */
+/* As command_storage_open, with another time limit for one run of the program; for tests. */
 int command_storage_open_with(const char *where, bool test, int64_t limit_us,
                               struct checkpoint_store **ret_store, struct hvd_err *err) MUST_CHECK;
 

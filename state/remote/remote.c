@@ -9,6 +9,7 @@
 #include "state/remote/command_storage.h"
 #include "state/remote/s3_storage.h"
 
+/* Lets this program open addresses that begin with "s3://" or "command://". */
 void remote_storage_add(void)
 {
     static const struct checkpoint_store_kind s3 = { S3_SCHEME, s3_storage_open };

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Parses the address "s3://BUCKET/PREFIX"; the prefix may be missing, and gets one slash at its
+ * end. */
 int s3_address_parse(const char *where, struct s3_address *ret_address, struct hvd_err *err)
 {
     const char *bucket = where + strlen(S3_SCHEME);
@@ -48,6 +50,7 @@ int s3_address_parse(const char *where, struct s3_address *ret_address, struct h
     return 0;
 }
 
+/* Checks the address of a server that the user has given; `name` says where it was given. */
 int s3_endpoint_check(const char *name, const char *endpoint, struct hvd_err *err)
 {
     const char *host = strstr(endpoint, "://");
@@ -61,6 +64,7 @@ int s3_endpoint_check(const char *name, const char *endpoint, struct hvd_err *er
                    name, endpoint);
 }
 
+/* Appends a text in the encoding of URLs. `slashes` true: a slash stays as it is. */
 int s3_encode(struct buf *out, const char *text, bool slashes)
 {
     int rc = 0;
@@ -76,9 +80,9 @@ int s3_encode(struct buf *out, const char *text, bool slashes)
     return rc;
 }
 
-/* The bucket is the first part of the path if the user has named the server, or if a dot in the
- * name of the bucket would not fit the certificate of Amazon's server. Otherwise the bucket is a
- * part of the host name. */
+/* Appends the URL of an object. The bucket is the first part of the path if the user has named the
+ * server, or if a dot in the name of the bucket would not fit the certificate of Amazon's server.
+ * Otherwise the bucket is a part of the host name. */
 int s3_url(const struct s3_address *address, const char *endpoint, const char *region,
            const char *key, const char *query, struct buf *out)
 {
@@ -98,8 +102,8 @@ int s3_url(const struct s3_address *address, const char *endpoint, const char *r
         rc = buf_printf(out, "/%s", in_path ? address->bucket : "");
     if (!rc && key) {
         rc = in_path ? buf_append_text(out, "/") : 0;
-        rc = rc ? rc : s3_encode(out, address->prefix, true);
-        rc = rc ? rc : s3_encode(out, key, true);
+        rc = rc ? rc : s3_encode(out, address->prefix, true /* a slash stays */);
+        rc = rc ? rc : s3_encode(out, key, true /* a slash stays */);
     }
     if (!rc && query)
         rc = buf_printf(out, "?%s", query);

@@ -15,10 +15,11 @@
 
 struct s3_address {
     char bucket[S3_BUCKET_MAX + 1];
-    char prefix[S3_KEY_MAX + 2]; /* "", or ends in '/' */
+    /* before the names of all objects: "", or a text that ends in '/' */
+    char prefix[S3_KEY_MAX + 2];
 };
 
-/* HVD_E_INVAL: the text is not such an address. */
+/* Parses "s3://BUCKET/PREFIX". HVD_E_INVAL: the text is not such an address. */
 int s3_address_parse(const char *where, struct s3_address *ret_address,
                      struct hvd_err *err) MUST_CHECK;
 

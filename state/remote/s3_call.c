@@ -19,12 +19,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define S3_URL_MAX     (3 * S3_KEY_MAX + 8192)
-#define S3_MESSAGE_MAX 120
+#define S3_URL_MAX     (3 * S3_KEY_MAX + 8192) /* most bytes of the URL of a request */
+#define S3_MESSAGE_MAX 120                     /* most bytes of the server's message in an error */
 /* The time limit of a request grows by one second for each block of this many bytes in its body. */
 #define S3_BYTES_A_SECOND (64 * 1024)
-/* A server that has never answered gets this fraction of patience_us, because the name of the
- * server may be wrong. */
+/* A server that has never answered gets patience_us / S3_UNHEARD, because its name may be wrong. */
 #define S3_UNHEARD 4
 
 #define S3_REMEDY                                                                               \
@@ -45,13 +44,17 @@ struct s3 {
     struct http_client *http;
     struct rng rng; /* for the pauses, so that many hosts do not repeat at the same moment */
     bool heard;     /* the server has answered once */
+    /* the URL of the present request; the answer to the last one, unless the caller takes its
+     * bytes */
     struct buf url, answer;
-    char sign[S3_REGION_MAX + 16];
+    char sign[S3_REGION_MAX + 16]; /* what libcurl signs with: "aws:amz:REGION:s3" */
+    /* the credentials as libcurl wants them: "ID:SECRET" */
     char user[S3_ID_MAX + S3_SECRET_MAX + 2];
-    char token[S3_TOKEN_MAX + 32];
+    char token[S3_TOKEN_MAX + 32]; /* the header with the session token */
 };
 
-/* Finds credentials, at the beginning and when the old ones have run out. */
+/* Finds credentials, and writes them in the forms that requests need. Called when the bucket is
+ * opened, and when the server says that the credentials are too old. */
 static int s3_find_keys(struct s3 *s3, struct hvd_err *err)
 {
     int rc = s3_keys_find(&s3->keys, err);
@@ -64,6 +67,7 @@ static int s3_find_keys(struct s3 *s3, struct hvd_err *err)
     return 0;
 }
 
+/* Opens a bucket: parses its address and finds credentials, but sends no request to the bucket. */
 int s3_open(const char *where, const struct s3_limits *limits, struct s3 **ret_s3,
             struct hvd_err *err)
 {
@@ -94,6 +98,7 @@ int s3_open(const char *where, const struct s3_limits *limits, struct s3 **ret_s
     return rc;
 }
 
+/* Frees the bucket and wipes its credentials. */
 void s3_close(struct s3 *s3)
 {
     if (!s3)
@@ -105,6 +110,7 @@ void s3_close(struct s3 *s3)
     mem_free(s3);
 }
 
+/* Returns the times and sizes that the bucket was opened with. */
 const struct s3_limits *s3_limits_of(const struct s3 *s3)
 {
     return &s3->limits;
@@ -115,17 +121,19 @@ const struct s3_address *s3_address_of(const struct s3 *s3)
     return &s3->address;
 }
 
+/* Returns the body of the last answer. It is borrowed until the next request. */
 struct span s3_answer_text(const struct s3 *s3)
 {
     return (struct span){ buf_text(&s3->answer), s3->answer.length };
 }
 
-/* The meaning of an error of S3, by its name, else by the status of the answer. A row without a
- * name is for its status alone. */
+/* The meaning of an error of S3: each row is for an error by its name, or for the status of an
+ * answer whose name is not in the table. A row with status 0 is for its name alone, the row without
+ * a name for its status alone. */
 static const struct s3_meaning {
     const char *name;
     long status;
-    int code;
+    int code; /* the code of hvd-elastic; HVD_E_BUSY: the request is sent again */
     const char *remedy;
 } s3_meanings[] = {
     {"NoSuchBucket",                  0,   HVD_E_INVAL,       "create the bucket, or write another name after s3://"},
@@ -167,8 +175,8 @@ static const char *s3_path(const struct s3 *s3, const struct s3_request *request
     return path;
 }
 
-/* Turns an answer into a code and an error. A server that has worked on a request for long may
- * report an error with status 200. */
+/* Turns an answer into a code and an error. An answer with status 200 may be an error, too: a
+ * server that works on a request for long sends the status before the result is known. */
 static int s3_judge(struct s3 *s3, const struct s3_request *request, struct s3_answer *answer,
                     struct hvd_err *err)
 {
@@ -210,12 +218,14 @@ static int s3_judge(struct s3 *s3, const struct s3_request *request, struct s3_a
                    meaning.code == HVD_E_DENIED ? s3->keys.from : "", meaning.remedy);
 }
 
-/* The argument of the callbacks that take a good answer's body, and headers. */
+/* The argument of the callbacks that take the body and the headers of a good answer. */
 struct s3_taking {
     const struct s3_request *request;
     struct s3_answer *answer;
 };
 
+/* Takes the next bytes of the body into the caller's memory. HVD_E_LIMIT: the answer is longer than
+ * the caller expects. */
 static int s3_take(void *arg, const char *bytes, size_t length)
 {
     struct s3_taking *taking = arg;
@@ -236,7 +246,8 @@ static bool s3_is_header(const char *header, const char *name)
     return !*header && !*name;
 }
 
-/* Takes two headers: ETag, and the size of the object from Content-Range: "bytes 0-9/200". */
+/* Takes two headers: ETag, and the size of the object from Content-Range: "bytes 0-9/200". The
+ * ETag is written into XML later, so one with characters of XML is not taken. */
 static void s3_take_header(void *arg, const char *name, const char *value)
 {
     struct s3_answer *answer = ((struct s3_taking *)arg)->answer;
@@ -255,7 +266,7 @@ static void s3_take_header(void *arg, const char *name, const char *value)
     answer->total = total;
 }
 
-/* Sends the request once. */
+/* Sends the request once, without a repetition. */
 static int s3_try(struct s3 *s3, const struct s3_request *request, struct s3_answer *answer,
                   struct hvd_err *err)
 {
@@ -304,6 +315,9 @@ static int s3_try(struct s3 *s3, const struct s3_request *request, struct s3_ans
     return s3_judge(s3, request, answer, err);
 }
 
+/* Sends a request until it succeeds, fails for good, or patience_us is over. If the server says
+ * that the credentials are too old, newer ones are looked for once, and the request is sent
+ * again. */
 int s3_call(struct s3 *s3, const struct s3_request *request, struct s3_answer *ret_answer,
             struct hvd_err *err)
 {
@@ -315,7 +329,8 @@ int s3_call(struct s3 *s3, const struct s3_request *request, struct s3_answer *r
 
     for (;;) {
         rc = s3_try(s3, request, ret_answer, &own);
-        /* The server accepted these credentials earlier, and newer ones may be found. */
+        /* The server accepted these credentials earlier, so they are too old now, and the sources
+         * may have newer ones. */
         if (rc == HVD_E_DENIED && !renewed &&
             (!strcmp(ret_answer->error, "ExpiredToken") ||
              !strcmp(ret_answer->error, "InvalidToken") ||
@@ -328,10 +343,13 @@ int s3_call(struct s3 *s3, const struct s3_request *request, struct s3_answer *r
         if (rc != HVD_E_BUSY || request->once)
             break;
         now_us = clock_now_us();
+        /* the time counts from the first failure */
         first_us = tries++ ? first_us : now_us;
         until_us = first_us + s3->limits.patience_us / (s3->heard ? 1 : S3_UNHEARD);
         if (now_us + pause_us >= until_us)
             break;
+        /* The pause is between half and all of pause_us, at random, so that many hosts do not send
+         * again at the same moment. */
         (void)poll(NULL, 0,
                    (int)((pause_us / 2 + (int64_t)rng_below(&s3->rng, (uint64_t)pause_us / 2 + 1)) /
                          TIME_MS));

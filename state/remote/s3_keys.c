@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define KEYS_FILE_MAX (1024 * 1024)
+#define KEYS_FILE_MAX (1024 * 1024) /* most bytes that are read of a file with profiles */
 /* The time for which credentials of the metadata service are used before the service is asked
  * again. The service renews them at least five minutes before they end. */
 #define KEYS_FRESH_US (4 * TIME_MIN)
@@ -28,8 +28,10 @@
 /* The last answer of the metadata service, for all threads of the process. */
 static pthread_mutex_t keys_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct s3_profile keys_metadata;
-static int64_t keys_until_us; /* 0: the service must be asked */
+static int64_t keys_until_us; /* until when keys_metadata is used; 0: the service must be asked */
 
+/* Forgets what the metadata service has answered, so that s3_keys_find asks it again. Called when
+ * the server has refused the credentials as too old. */
 void s3_keys_forget(void)
 {
     pthread_mutex_lock(&keys_lock);
@@ -63,7 +65,7 @@ static int keys_take_variable(const char *name, char *into, size_t size, struct 
     return 0;
 }
 
-/* The files with profiles, for error texts. */
+/* Names the files with profiles, for error texts. */
 static const char *keys_files(void)
 {
     return keys_variable("AWS_SHARED_CREDENTIALS_FILE") || keys_variable("AWS_CONFIG_FILE")
@@ -131,8 +133,9 @@ static int keys_ask(struct s3_profile *found, struct hvd_err *err)
     return rc;
 }
 
-/* Takes the credentials of the environment or, all together, those of the profile in the files.
- * Takes the other settings of the profile. */
+/* Takes id, secret and token from the environment or, if AWS_ACCESS_KEY_ID is not set there, from
+ * the profile in the files: never a part of each. Region and endpoint come from the profile; the
+ * caller then lets the environment replace them. */
 static int keys_collect(struct s3_keys *keys, const char *profile, struct hvd_err *err)
 {
     struct s3_profile *file = mem_zalloc(sizeof(*file));
@@ -172,8 +175,8 @@ static int keys_collect(struct s3_keys *keys, const char *profile, struct hvd_er
     return rc;
 }
 
-/* Takes a setting from two variables; the value of the second one comes first. `from` becomes the
- * name of the variable that has the value. */
+/* Takes a setting from two variables; if both are set, the second one counts. `from` becomes the
+ * name of the variable that counts. */
 static int keys_take_setting(const char *const names[2], char *into, size_t size,
                              char from[S3_FROM_MAX], struct hvd_err *err)
 {
@@ -187,6 +190,8 @@ static int keys_take_setting(const char *const names[2], char *into, size_t size
     return rc;
 }
 
+/* Finds credentials: in the environment, else in the profile of the files, else from the metadata
+ * service. Also finds region, endpoint and certificates. On failure the secrets are wiped. */
 int s3_keys_find(struct s3_keys *ret_keys, struct hvd_err *err)
 {
     static const char *const region_names[] = { "AWS_DEFAULT_REGION", "AWS_REGION" };
@@ -232,6 +237,6 @@ int s3_keys_find(struct s3_keys *ret_keys, struct hvd_err *err)
                         profile, keys_files(), why.text);
     }
     if (rc)
-        explicit_bzero(keys, sizeof(*keys)); /* the secrets */
+        explicit_bzero(keys, sizeof(*keys)); /* the secrets of the caller's keys */
     return rc;
 }

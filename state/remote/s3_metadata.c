@@ -14,13 +14,16 @@
 #include <stdio.h>
 #include <string.h>
 
+/* time limit to connect: on a machine outside of Amazon's cloud there is no service */
 #define METADATA_CONNECT_US TIME_S
-#define METADATA_LIMIT_US   (2 * TIME_S)
+#define METADATA_LIMIT_US   (2 * TIME_S) /* time limit of one request */
 #define METADATA_TOKEN_MAX  1024
 #define METADATA_MAX        16384 /* bytes of an answer */
-#define METADATA_VALUES     64
-#define ROLES               "/latest/meta-data/iam/security-credentials/"
+#define METADATA_VALUES     64    /* most JSON values of an answer */
+/* the path of the role's name; with that name behind it, the path of the credentials */
+#define ROLES "/latest/meta-data/iam/security-credentials/"
 
+/* Reads the JSON with the credentials of a role. HVD_E_PROTO: the text is something else. */
 int s3_metadata_read(const char *text, size_t length, struct s3_profile *profile,
                      struct hvd_err *err)
 {
@@ -56,7 +59,7 @@ int s3_metadata_read(const char *text, size_t length, struct s3_profile *profile
     return !rc || rc == HVD_E_NOMEM ? rc : HVD_E_PROTO;
 }
 
-/* Sends one request to the service, and takes its answer. */
+/* Sends one request with one header to the service. HVD_E_NOTFOUND: the machine has no role. */
 static int metadata_get(struct http_client *client, enum http_method method, const char *url,
                         const char *header, struct buf *answer, struct hvd_err *err)
 {
@@ -76,6 +79,8 @@ static int metadata_get(struct http_client *client, enum http_method method, con
                    got.status);
 }
 
+/* Asks for the credentials of the machine's role, in three requests: for the token that
+ * the next requests need, for the name of the role, and for the credentials. */
 int s3_metadata_ask(const char *server, struct s3_profile *profile, struct hvd_err *err)
 {
     const struct http_config config = { .connect_us = METADATA_CONNECT_US,

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* True: the line is the heading of this profile. */
+/* true: the line is the heading of this profile, "[NAME]" or "[profile NAME]". */
 static bool profile_is_heading(struct span line, const char *name)
 {
     static const char word[] = "profile ";
@@ -26,6 +26,8 @@ static bool profile_is_heading(struct span line, const char *name)
     return span_is(span_trim(inside), name);
 }
 
+/* Reads the settings of the profile `name`. A setting that *profile has already stays, so the file
+ * that is read first counts. */
 int s3_profile_read(const char *path, struct span text, const char *name,
                     struct s3_profile *profile, struct hvd_err *err)
 {

@@ -13,9 +13,9 @@
 #define S3_REGION_MAX   64
 #define S3_ENDPOINT_MAX 1024
 
-/* Each text is "" if the file does not have it. */
+/* The settings of one profile. Each text is "" if no file has it. */
 struct s3_profile {
-    bool found;
+    bool found; /* true: a file has the section of this profile */
     char id[S3_ID_MAX];
     char secret[S3_SECRET_MAX];
     char token[S3_TOKEN_MAX];

@@ -16,35 +16,41 @@
 #include <stdio.h>
 #include <string.h>
 
-#define S3_PARTS_MAX  10000 /* S3's own limit of one object */
+#define S3_PARTS_MAX 10000 /* S3's own limit of one object */
+/* most bytes of the name of an upload, and of the token for the next page of a list */
 #define S3_UPLOAD_MAX 1024
-#define S3_QUERY_MAX  (3 * (S3_KEY_MAX + S3_UPLOAD_MAX) + 256)
+/* most bytes of the query of a URL */
+#define S3_QUERY_MAX (3 * (S3_KEY_MAX + S3_UPLOAD_MAX) + 256)
 
 struct s3_storage {
     struct checkpoint_store base;
     struct s3 *s3;
-    /* The bytes that follow the last read, for a reader that reads them next. */
+    /* Bytes that were read ahead: those behind the last read, for a reader that goes on there. */
     char *ahead;
     char ahead_name[LIMIT_CHECKPOINT_NAME_BYTES + 1];
-    uint64_t ahead_at, ahead_bytes;
-    uint64_t read_end;  /* where the last read has ended */
+    uint64_t ahead_at, ahead_bytes; /* where these bytes begin in their object, and their number */
+    uint64_t read_end;              /* where the last read has ended */
     bool unconditional; /* the server refuses the header If-None-Match, so no put has it */
 };
 
+/* An object that is being written. If it fits in one part, one request sends it; otherwise an
+ * upload in parts begins with the first full part. */
 struct s3_object {
     struct checkpoint_object base;
-    char *part;
-    size_t used, room;
+    char *part;                 /* the bytes that are gathered for the next part */
+    size_t used, room;          /* bytes in `part`, and the bytes that it has room for */
     char upload[S3_UPLOAD_MAX]; /* the name of the upload; "": no part was sent yet */
-    unsigned parts;
-    struct buf parts_text; /* the XML that lists the parts */
+    unsigned parts;             /* parts that were sent */
+    struct buf parts_text;      /* the XML that lists the parts */
 };
 
+/* Returns the struct of this file whose first member is `storage`. */
 static struct s3_storage *s3_storage_of(struct checkpoint_store *storage)
 {
     return CONTAINER_OF(storage, struct s3_storage, base);
 }
 
+/* Frees the storage of a bucket, which may be half-made. */
 static void s3_storage_close(struct checkpoint_store *base)
 {
     struct s3_storage *storage = s3_storage_of(base);
@@ -55,8 +61,11 @@ static void s3_storage_close(struct checkpoint_store *base)
     mem_free(storage);
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing an object
+ * ------------------------------------------------------------------------- */
 
+/* Begins an object of `bytes` bytes, without a request. Large objects have larger parts, because S3
+ * takes at most S3_PARTS_MAX parts. */
 static int s3_storage_create(struct checkpoint_store *base, const char *name, uint64_t bytes,
                              struct checkpoint_object **ret_object, struct hvd_err *err)
 {
@@ -89,7 +98,8 @@ static void s3_too_long(const struct s3_object *object, int rc, struct hvd_err *
             object->base.storage->where, object->base.name, err_text(rc));
 }
 
-/* Sends the gathered bytes as the next part; the first part begins the upload. */
+/* Sends the gathered bytes as the next part of an upload. The first part begins the upload: the
+ * server gives it a name. */
 static int s3_send_part(struct s3_object *object, struct hvd_err *err)
 {
     const char *where = object->base.storage->where, *name = object->base.name;
@@ -124,7 +134,7 @@ static int s3_send_part(struct s3_object *object, struct hvd_err *err)
     }
     buf_init(&query, S3_QUERY_MAX);
     rc = rc ? rc : buf_printf(&query, "partNumber=%u&uploadId=", object->parts + 1);
-    rc = rc ? rc : s3_encode(&query, object->upload, false);
+    rc = rc ? rc : s3_encode(&query, object->upload, false /* encode slashes, too */);
     if (rc)
         s3_too_long(object, rc, err);
     put.query = buf_text(&query);
@@ -139,6 +149,8 @@ static int s3_send_part(struct s3_object *object, struct hvd_err *err)
     return rc;
 }
 
+/* Gathers the next bytes of the object, and sends a part whenever it is full and more bytes
+ * follow. */
 static int s3_storage_write(struct checkpoint_object *base, const void *at, size_t bytes,
                             struct hvd_err *err)
 {
@@ -152,7 +164,7 @@ static int s3_storage_write(struct checkpoint_object *base, const void *at, size
             int rc = object->room < base->bytes ? s3_send_part(object, err) : 0;
 
             if (rc || object->used)
-                return rc; /* 0: these are more bytes than announced; storage.c reports that */
+                return rc; /* rc is 0: the caller writes more than it announced: see storage.c */
         }
         now = object->room - object->used;
         now = bytes < now ? bytes : now;
@@ -166,8 +178,8 @@ static int s3_storage_write(struct checkpoint_object *base, const void *at, size
     return 0;
 }
 
-/* Gives the upload up, with one request. If the request fails, the parts stay until their folder is
- * removed. */
+/* Ends an upload without an object, by one request. If the request fails, the parts stay in the
+ * bucket until the folder of the checkpoint is removed (s3_remove_uploads). */
 static void s3_abort_parts(struct s3 *s3, const char *name, const char *upload)
 {
     struct s3_request abort = {
@@ -177,13 +189,15 @@ static void s3_abort_parts(struct s3 *s3, const char *name, const char *upload)
     struct buf query;
 
     buf_init(&query, S3_QUERY_MAX);
-    if (!buf_append_text(&query, "uploadId=") && !s3_encode(&query, upload, false)) {
+    if (!buf_append_text(&query, "uploadId=") &&
+        !s3_encode(&query, upload, false /* encode slashes, too */)) {
         abort.query = buf_text(&query);
         (void)!s3_call(s3, &abort, &answer, NULL);
     }
     buf_release(&query);
 }
 
+/* Frees an object that is not to get its name, and ends its upload. */
 static void s3_storage_abandon(struct checkpoint_object *base)
 {
     struct s3_object *object = CONTAINER_OF(base, struct s3_object, base);
@@ -195,6 +209,7 @@ static void s3_storage_abandon(struct checkpoint_object *base)
     mem_free(object);
 }
 
+/* Gives the size of an object: a request for its first byte has the size in its answer. */
 static int s3_storage_size(struct checkpoint_store *base, const char *name, uint64_t *ret_bytes,
                            struct hvd_err *err)
 {
@@ -219,8 +234,8 @@ static int s3_storage_size(struct checkpoint_store *base, const char *name, uint
     return 0;
 }
 
-/* Ends the upload of all parts. If the first answer was lost and the request is repeated, the
- * server does not know the upload any more; then the object exists. */
+/* Ends the upload of all parts: the object now has its name. If the answer to this request was lost
+ * and the request is repeated, the server no longer knows the upload, but the object exists. */
 static int s3_end_parts(struct s3_object *object, struct hvd_err *err)
 {
     struct s3_storage *storage = s3_storage_of(object->base.storage);
@@ -237,7 +252,7 @@ static int s3_end_parts(struct s3_object *object, struct hvd_err *err)
     if (!rc)
         rc = buf_append_text(&query, "uploadId=");
     if (!rc)
-        rc = s3_encode(&query, object->upload, false);
+        rc = s3_encode(&query, object->upload, false /* encode slashes, too */);
     end.query = buf_text(&query);
     end.body = buf_text(&object->parts_text);
     end.length = object->parts_text.length;
@@ -257,9 +272,10 @@ static int s3_end_parts(struct s3_object *object, struct hvd_err *err)
 static int s3_get(struct s3_storage *storage, const char *name, uint64_t offset, void *at,
                   size_t room, size_t *ret_bytes, struct hvd_err *err);
 
-/* Judges the answer to a put with If-None-Match. An object that exists and has the same bytes is
- * this writer's own: an answer was lost, and the request was repeated. HVD_E_UNSUPPORTED: the
- * server refuses the header, as servers of before 2024 do. */
+/* Judges the answer to a put with If-None-Match ("only if there is no such object"). If the object
+ * exists with the same bytes, this writer has made it: the answer to its put was lost, and the put
+ * was repeated. HVD_E_UNSUPPORTED: the server refuses the header, as servers from before 2024
+ * do. */
 static int s3_judge_new(struct s3_object *object, const struct s3_answer *answer, int code,
                         struct hvd_err *err)
 {
@@ -283,6 +299,8 @@ static int s3_judge_new(struct s3_object *object, const struct s3_answer *answer
                          storage->base.where, object->base.name);
 }
 
+/* Gives the object its name. Without an upload one put sends all bytes, if wanted only if there is
+ * no such object (`only_new`); with an upload the last part is sent, and the upload ends. */
 static int s3_storage_finish(struct checkpoint_object *base, struct hvd_err *err)
 {
     struct s3_object *object = CONTAINER_OF(base, struct s3_object, base);
@@ -301,6 +319,7 @@ static int s3_storage_finish(struct checkpoint_object *base, struct hvd_err *err
         rc = s3_judge_new(object, &answer, s3_call(storage->s3, &put, &answer, err), err);
         put.headers[0] = NULL;
     }
+    /* without If-None-Match, or again without it because the server refuses that header */
     if (only_new ? rc == HVD_E_UNSUPPORTED : !*object->upload) {
         rc = s3_call(storage->s3, &put, &answer, err);
         storage->unconditional = storage->unconditional || (only_new && !rc);
@@ -319,7 +338,8 @@ static int s3_storage_finish(struct checkpoint_object *base, struct hvd_err *err
     return rc;
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading an object
+ * ------------------------------------------------------------------------- */
 
 /* Gets at most `room` bytes of an object from this offset; fewer at the end of the object. */
 static int s3_get(struct s3_storage *storage, const char *name, uint64_t offset, void *at,
@@ -344,7 +364,7 @@ static int s3_get(struct s3_storage *storage, const char *name, uint64_t offset,
     return rc == HVD_E_CORRUPT && answer.status == 416 ? 0 : rc;
 }
 
-/* True: the bytes lie in the memory for bytes that were read ahead. */
+/* true: these bytes of the object were read ahead. */
 static bool s3_has_ahead(const struct s3_storage *storage, const char *name, uint64_t offset,
                          size_t bytes)
 {
@@ -394,9 +414,11 @@ static int s3_storage_read(struct checkpoint_store *base, const char *name, uint
     return 0;
 }
 
-/* ---- names ----------------------------------------------------------------------------------- */
+/* ---- listing and removing objects
+ * -------------------------------------------------------------- */
 
-/* Calls `visit` with each name of one page of a list: names of objects, and of folders. */
+/* Calls `visit` with each name of one page of a list, without its first `skip` bytes. S3 lists
+ * objects as Key, and folders as Prefix with a slash at the end. */
 static int s3_visit_page(const struct s3_storage *storage, size_t skip,
                          checkpoint_store_visit_fn *visit, void *arg)
 {
@@ -443,11 +465,11 @@ static int s3_storage_list(struct checkpoint_store *base, const char *folder,
         rc = s3_text_decode(next, token, sizeof(token)) ? 0 : HVD_E_PROTO;
         if (!rc && *token)
             rc = buf_append_text(&query, "continuation-token=");
-        rc = rc ? rc : s3_encode(&query, token, false);
+        rc = rc ? rc : s3_encode(&query, token, false /* encode slashes, too */);
         rc = rc ? rc : buf_append_text(&query, *token ? "&" : "");
         rc = rc ? rc : buf_append_text(&query, "delimiter=%2F&list-type=2&prefix=");
-        rc = rc ? rc : s3_encode(&query, address->prefix, false);
-        rc = rc ? rc : s3_encode(&query, folder, false);
+        rc = rc ? rc : s3_encode(&query, address->prefix, false /* encode slashes, too */);
+        rc = rc ? rc : s3_encode(&query, folder, false /* encode slashes, too */);
         rc = rc ? rc : buf_append_text(&query, *folder ? "%2F" : "");
         if (rc) {
             rc = err_set(err, rc,
@@ -468,6 +490,7 @@ static int s3_storage_list(struct checkpoint_store *base, const char *folder,
 
 struct s3_names VEC(char *);
 
+/* Visits a name of a list: keeps a copy. */
 static int s3_note_name(void *arg, const char *name)
 {
     struct s3_names *names = arg;
@@ -479,6 +502,7 @@ static int s3_note_name(void *arg, const char *name)
     return rc;
 }
 
+/* Removes one object. A missing object is no error. */
 static int s3_remove_object(struct s3_storage *storage, const char *name, struct hvd_err *err)
 {
     const struct s3_request remove = { .method = HTTP_DELETE,
@@ -490,8 +514,9 @@ static int s3_remove_object(struct s3_storage *storage, const char *name, struct
     return rc == HVD_E_NOTFOUND ? 0 : rc;
 }
 
-/* Gives up the uploads in a folder that dead writers have left, because their parts cost as much as
- * objects. If the server cannot list uploads, they stay, which is no error. */
+/* Ends the uploads in a folder that writers have left when they died, because the parts of an
+ * upload cost as much as objects. If the server cannot list uploads, they stay, which is no
+ * error. */
 static void s3_remove_uploads(struct s3_storage *storage, const char *folder)
 {
     const struct s3_address *address = s3_address_of(storage->s3);
@@ -505,8 +530,10 @@ static void s3_remove_uploads(struct s3_storage *storage, const char *folder)
 
     buf_init(&query, S3_QUERY_MAX);
     buf_init(&page, S3_ANSWER_MAX);
-    if (!buf_append_text(&query, "prefix=") && !s3_encode(&query, address->prefix, false) &&
-        !s3_encode(&query, folder, false) && !buf_append_text(&query, "%2F&uploads=")) {
+    if (!buf_append_text(&query, "prefix=") &&
+        !s3_encode(&query, address->prefix, false /* encode slashes, too */) &&
+        !s3_encode(&query, folder, false /* encode slashes, too */) &&
+        !buf_append_text(&query, "%2F&uploads=")) {
         get.query = buf_text(&query);
         if (!s3_call(storage->s3, &get, &answer, NULL))
             (void)!buf_append(&page, s3_answer_text(storage->s3).at,
@@ -515,7 +542,8 @@ static void s3_remove_uploads(struct s3_storage *storage, const char *folder)
     reader = (struct s3_reader){
         .rest = {buf_text(&page), page.length}
     };
-    /* Some servers send Key before UploadId, and others after it. */
+    /* Some servers send Key before UploadId, others after it: an upload is known when both were
+     * read. */
     while (s3_text_next(&reader, &element)) {
         bool whole = element.depth == 3;
 
@@ -533,6 +561,8 @@ static void s3_remove_uploads(struct s3_storage *storage, const char *folder)
     buf_release(&query);
 }
 
+/* Removes an object; a name without a slash may be a folder, so the objects and uploads below that
+ * name are removed, too. */
 static int s3_storage_remove(struct checkpoint_store *base, const char *name, struct hvd_err *err)
 {
     struct s3_storage *storage = s3_storage_of(base);
@@ -559,6 +589,7 @@ static const struct checkpoint_store_ops s3_ops = {
     s3_storage_size,  s3_storage_read,   s3_storage_list,  s3_storage_remove
 };
 
+/* Opens a bucket. `test` true: one request for a list shows whether the bucket can be used. */
 int s3_storage_open_with(const char *where, bool test, const struct s3_limits *limits,
                          struct checkpoint_store **ret_store, struct hvd_err *err)
 {
@@ -587,6 +618,7 @@ int s3_storage_open_with(const char *where, bool test, const struct s3_limits *l
     return rc;
 }
 
+/* Opens a bucket with the usual limits. */
 int s3_storage_open(const char *where, bool test, struct checkpoint_store **ret_store,
                     struct hvd_err *err)
 {

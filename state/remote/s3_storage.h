@@ -7,12 +7,12 @@
 #include "state/checkpoint/storage.h"
 #include "state/remote/s3_call.h"
 
-/* Opens "s3://BUCKET/PREFIX". test: one request finds out whether the bucket can be used. False:
- * no request is sent. No bucket is ever made. */
+/* Opens "s3://BUCKET/PREFIX". `test` true: one request finds out whether the bucket can be used;
+ * false: no request is sent. No bucket is ever made. */
 int s3_storage_open(const char *where, bool test, struct checkpoint_store **ret_store,
                     struct hvd_err *err) MUST_CHECK;
 
-/* Does the same with other limits, for tests. */
+/* As s3_storage_open, with other times and sizes; for tests. */
 int s3_storage_open_with(const char *where, bool test, const struct s3_limits *limits,
                          struct checkpoint_store **ret_store, struct hvd_err *err) MUST_CHECK;
 

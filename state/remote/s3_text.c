@@ -8,6 +8,8 @@
 #include <ctype.h>
 #include <string.h>
 
+/* Finds the next element that begins, and moves the reader behind its start tag. its depth
+ * counts the element itself and those around it. false: no element follows. */
 bool s3_text_next(struct s3_reader *reader, struct s3_element *ret_element)
 {
     struct span *rest = &reader->rest;
@@ -46,6 +48,7 @@ bool s3_text_next(struct s3_reader *reader, struct s3_element *ret_element)
     }
 }
 
+/* Finds the text of the first element with this name at this depth; false: there is none. */
 bool s3_text_find(struct span answer, const char *name, unsigned depth, struct span *ret_text)
 {
     struct s3_reader reader = { .rest = answer };
@@ -113,6 +116,8 @@ static size_t s3_decode_entity(struct span entity, char into[4])
     return s3_put_character(number, into);
 }
 
+/* Writes a text of the answer with its entities replaced, and a NUL. false: it does not fit, or is
+ * not valid. */
 bool s3_text_decode(struct span text, char *into, size_t size)
 {
     size_t used = 0;

@@ -12,14 +12,14 @@
 #include "base/text.h"
 
 struct s3_reader {
-    struct span rest;
-    unsigned depth;
+    struct span rest; /* the part of the answer that was not read yet */
+    unsigned depth;   /* elements that have begun and not ended */
 };
 
 /* An element that begins. Both spans are borrowed from the answer. */
 struct s3_element {
-    struct span name; /* without attributes */
-    struct span text; /* up to the next '<', still encoded */
+    struct span name; /* the name of the element, without attributes */
+    struct span text; /* the text behind the start tag up to the next '<', still encoded */
     unsigned depth;   /* 1: the element around all others */
 };
 

@@ -29,16 +29,19 @@
 /* A copy of at most this many chunks may stay in the caches. */
 #define CACHED_CHUNKS 4
 
-#define PIECE_CHUNKS  (DEVICE_COPY_PIECE_BYTES / STATE_CHUNK_BYTES)
-#define PIN_CHUNKS    (DEVICE_COPY_PIN_BYTES / STATE_CHUNK_BYTES)
+/* chunks of one piece that a GPU copies at a time */
+#define PIECE_CHUNKS (DEVICE_COPY_PIECE_BYTES / STATE_CHUNK_BYTES)
+/* most chunks that are pinned by one call */
+#define PIN_CHUNKS (DEVICE_COPY_PIN_BYTES / STATE_CHUNK_BYTES)
 _Static_assert(PIN_CHUNKS % PIECE_CHUNKS == 0, "no piece is in two pinned ranges");
 
+/* A commit or a restore that is running, as all its threads see it. */
 struct copy_task {
     const struct copy *copy;
     struct device_copy *device_copy; /* NULL: no entry is in device memory */
     struct snapshot *writes;         /* the snapshot that a commit writes; NULL in a restore */
     const struct snapshot *reads;
-    uint64_t commit;
+    uint64_t commit; /* in a restore: the number of the commit */
     uint8_t *target; /* in a commit: the open buffer of the snapshot */
     struct copy_layout layout;
     uint64_t first; /* the first chunk to copy (`first`), and the chunk after the last (`end`) */
@@ -66,16 +69,19 @@ static int copy_task_init(struct copy_task *task, const struct copy *copy,
     return copy_layout_init(&task->layout, copy, copy->which);
 }
 
+/* Returns the offset in a commit at which a chunk begins. */
 static uint64_t copy_begin_of(uint64_t chunk)
 {
     return chunk * STATE_CHUNK_BYTES;
 }
 
+/* Returns the index of the first entry that may have bytes in the chunk. */
 static size_t first_item(const struct copy_task *task, uint64_t chunk)
 {
     return copy_layout_first(&task->layout, copy_begin_of(chunk));
 }
 
+/* Finds the next piece of an entry in this chunk, from the entry *at on; false: there is none. */
 static bool next_piece(const struct copy_task *task, uint64_t chunk, size_t *at,
                        struct layout_piece *ret_piece)
 {
@@ -83,14 +89,15 @@ static bool next_piece(const struct copy_task *task, uint64_t chunk, size_t *at,
                             ret_piece);
 }
 
-/* True: an entry of this chunk lies in the memory of a GPU; the chunk may have entries of host
- * memory too. */
+/* true: an entry of this chunk lies in the memory of a GPU; other entries of the chunk may lie in
+ * host memory. */
 static bool chunk_has_device_part(const struct copy_task *task, uint64_t chunk)
 {
     return task->device_copy &&
            copy_layout_on_device(&task->layout, copy_begin_of(chunk), copy_begin_of(chunk + 1));
 }
 
+/* Returns the address of a piece in the memory of a GPU. */
 static cuda_address copy_address_of(const struct layout_piece *piece)
 {
     return (cuda_address)(uintptr_t)layout_piece_live(piece);
@@ -162,6 +169,7 @@ static int settle_device(const struct copy_task *task, int rc, uint64_t failed, 
 
 /* ---- commit ---------------------------------------------------------------------------------- */
 
+/* Writes zeros between the entries of a chunk, and adds them to its checksum. */
 static void fill_zero(uint8_t *at, uint64_t bytes, struct sum *sum)
 {
     if (bytes == 0)
@@ -207,8 +215,8 @@ static int commit_chunk(void *task_at, uint64_t chunk)
 }
 
 /* Saves the custom entries, and checks that the machine has the memory that this commit still
- * needs, because Linux promises more memory than it has. After the first commits all chunks have
- * memory. */
+ * needs, because Linux promises more memory than it has. Once all chunks of the buffer have memory,
+ * nothing is checked. */
 static int prepare_commit(const struct copy_task *task, struct hvd_err *err)
 {
     uint64_t needed = 0;
@@ -255,8 +263,8 @@ static int prepare_commit(const struct copy_task *task, struct hvd_err *err)
     return 0;
 }
 
-/* A parallel_fn: prepares a chunk into which the device writes. From now on the device may write at
- * any time, so the chunk needs memory and must have no checksum. */
+/* A parallel_fn: prepares a chunk into which the device writes. After this the device may write at
+ * any time, so the chunk needs memory now, and must have no checksum. */
 static int prepare_device_chunk(void *task_at, uint64_t chunk)
 {
     struct copy_task *task = task_at;
@@ -333,9 +341,10 @@ done:
 }
 
 /* Makes a commit; the caller completes it with snapshot_end. While the agent holds a commit for a
- * checkpoint, a third buffer is written. A machine without memory for that buffer gives the
- * checkpoint up, and not the training. A commit of the entries of one rank needs the buffer with
- * the fetched entries, and cannot change to another one. */
+ * checkpoint, a third buffer is written. If there is no memory for that buffer, the worker takes
+ * the held buffer back: then the checkpoint fails, but the training goes on. A commit of the
+ * per-rank entries alone must use the buffer into which the replicated entries were fetched, so it
+ * cannot change to another one. */
 int copy_commit(struct snapshot *snapshot, const struct copy *copy, struct hvd_err *err)
 {
     int rc = copy_into_buffer(snapshot, copy, err);
@@ -347,6 +356,7 @@ int copy_commit(struct snapshot *snapshot, const struct copy *copy, struct hvd_e
 
 /* ---- restore --------------------------------------------------------------------------------- */
 
+/* Adds a range of the commit's bytes to the checksum. */
 static void sum_range(const struct copy_task *task, uint64_t from, uint64_t to, struct sum *sum)
 {
     if (to > from)

@@ -20,9 +20,9 @@ struct copy_part {
     /* The save callback of a custom entry. copy_commit calls it on its caller's thread, entry by
      * entry. */
     hvd_save_fn *save;
-    hvd_load_fn *load;
-    void *arg;
-    bool on_device; /* true: `at` is device memory; never true for a custom entry */
+    hvd_load_fn *load; /* the load callback of a custom entry, which copy_restore calls */
+    void *arg;         /* the argument of both callbacks */
+    bool on_device;    /* true: `at` is device memory; never true for a custom entry */
 };
 
 /* Sets of kinds of entries, made of bits 1 << enum msg_entry_kind. */
@@ -32,8 +32,8 @@ struct copy_part {
 
 struct copy {
     const struct manifest *manifest; /* sealed; the snapshot has the same sizes */
-    const struct copy_part *parts;
-    unsigned which;
+    const struct copy_part *parts;   /* one for each entry of the manifest */
+    unsigned which;                  /* a set of COPY_...: the kinds of entries to copy */
     /* most threads to use, with the caller's thread; 0: as many as this process has processors */
     unsigned threads;
     struct device_copy *device_copy; /* NULL: no entry is in device memory */

@@ -82,6 +82,7 @@ bool copy_layout_next(const struct copy_layout *layout, uint64_t from, uint64_t 
     return false;
 }
 
+/* true: an entry in device memory has bytes in [from, to) of the commit. */
 bool copy_layout_on_device(const struct copy_layout *layout, uint64_t from, uint64_t to)
 {
     size_t at = copy_layout_first(layout, from);
@@ -94,6 +95,7 @@ bool copy_layout_on_device(const struct copy_layout *layout, uint64_t from, uint
     return false;
 }
 
+/* Returns where the bytes of a piece are in live memory. */
 uint8_t *layout_piece_live(const struct layout_piece *piece)
 {
     return (uint8_t *)piece->item->part->at + (piece->from - piece->item->entry->offset);

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Returns the length that stands before the bytes of a custom entry. It may be wrong. */
 uint64_t custom_length(const uint8_t *at)
 {
     uint64_t length;
@@ -17,6 +18,8 @@ uint64_t custom_length(const uint8_t *at)
     return length;
 }
 
+/* Returns how many bytes of a commit a custom entry uses, its length included. A wrong length
+ * counts as the entry's whole room. */
 uint64_t custom_bytes(const struct manifest_entry *entry, const uint8_t *at)
 {
     uint64_t length = custom_length(at);
@@ -42,6 +45,7 @@ int custom_save(const struct manifest_entry *entry, const struct copy_part *part
     int64_t written = part->save(part->arg, at + CUSTOM_LENGTH_BYTES, entry->bytes);
     uint64_t length;
 
+    /* a lower number would change its sign or its value as an int */
     if (written < INT32_MIN)
         written = HVD_E_INVAL;
     if (written < 0)

@@ -24,22 +24,23 @@
 
 /* Pieces [landed, next) are being copied to the host. */
 struct piece_queue {
-    device_copy_queue_fn *queue;
+    device_copy_queue_fn *queue; /* queues the copies of one piece, with `arg` */
     void *arg;
-    uint64_t next, end;
-    _Atomic uint64_t landed; /* written under the lock */
-    struct CUevent_st *events[PIECES_AHEAD];
+    uint64_t next, end;      /* the next piece to queue, and the piece after the last */
+    _Atomic uint64_t landed; /* the first piece that has not landed; written under the lock */
+    struct CUevent_st *events[PIECES_AHEAD]; /* event i % PIECES_AHEAD: piece i has landed */
 };
 
 struct device_copy {
     const struct gpu_device *device;
     const struct cuda *cuda;
+    /* the streams for copies within and to the device, and to the host */
     struct CUstream_st *urgent, *background;
-    struct CUevent_st *mark;
-    struct VEC(void *) pins;
-    const void *met[BUFFERS_MAX];
-    pthread_mutex_t lock; /* protects the fields below */
-    struct hvd_err why;   /* the first error; code 0: none */
+    struct CUevent_st *mark;      /* an event that marks work which other work waits for */
+    struct VEC(void *) pins;      /* the addresses of the memory that was pinned */
+    const void *met[BUFFERS_MAX]; /* the buffers that device_copy_meets has noted */
+    pthread_mutex_t lock;         /* protects the fields below */
+    struct hvd_err why; /* the first error since the last device_copy_settle; code 0: none */
     struct piece_queue pieces;
 };
 
@@ -84,7 +85,7 @@ int device_copy_open(const struct gpu_device *device, struct device_copy **ret_d
 }
 
 /* Frees everything and unpins the memory. false: some memory could not be unpinned, so the device
- * may still write to it, and the caller must leave it mapped. */
+ * may still write to that memory, and the caller must not unmap it. */
 bool device_copy_close(struct device_copy *self)
 {
     const struct cuda *cuda;
@@ -145,11 +146,13 @@ static int lock_and_keep_error(struct device_copy *self, int code, const char *w
     return rc;
 }
 
+/* Makes the device the current one of this thread, until gpu_leave. Returns the driver's code. */
 static int enter_device(struct device_copy *self)
 {
     return self->cuda->context_push(self->device->context);
 }
 
+/* Turns a code of the driver into an error that names the device; 0: the call has not failed. */
 static int judge_order(struct device_copy *self, int code, const char *what, struct hvd_err *err)
 {
     int rc = cuda_judge(self->cuda, code, what, err);
@@ -157,7 +160,7 @@ static int judge_order(struct device_copy *self, int code, const char *what, str
     return rc ? err_prefix(err, rc, "%s", self->device->name) : 0;
 }
 
-/* ---- order ----------------------------------------------------------------------------------- */
+/* ---- the order of copies and other work ---- */
 
 /* Makes later work of the stream `later`, and later copies to the host, wait for the work that is
  * in the stream `earlier` now. */
@@ -179,12 +182,14 @@ static int device_copy_order_streams(struct device_copy *self, struct CUstream_s
     return judge_order(self, code, what, err);
 }
 
+/* Makes later copies wait for the work that is in the program's stream now. */
 int device_copy_after(struct device_copy *self, struct CUstream_st *stream, struct hvd_err *err)
 {
     return device_copy_order_streams(self, stream, self->urgent, "waiting for the program's stream",
                                      err);
 }
 
+/* Makes later work of the program's stream wait for the copies that are queued now. */
 int device_copy_before(struct device_copy *self, struct CUstream_st *stream, struct hvd_err *err)
 {
     return device_copy_order_streams(self, self->urgent, stream, "making the program's stream wait",
@@ -231,8 +236,8 @@ int device_copy_to_device(struct device_copy *self, cuda_address to, const void 
     return lock_and_keep_error(self, code, "a copy to the device");
 }
 
-/* Called by the function that device_copy_begin was given, for each piece: the lock is held, and
- * the device is entered. */
+/* Queues a copy of a part of a piece to the host. Only the function that device_copy_begin was
+ * given may call this: there the lock is held, and the device is entered. */
 int device_copy_to_host(struct device_copy *self, void *to, cuda_address from, uint64_t bytes)
 {
     int code = self->cuda->to_host(to, from, bytes, self->background);
@@ -296,6 +301,7 @@ int device_copy_landed(struct device_copy *self, uint64_t piece)
     rc = keep_error(self, enter_device(self), "entering the GPU's context");
     if (!rc) {
         landed = atomic_load(&pieces->landed);
+        /* an error of an earlier piece ends the wait: no later piece will land */
         rc = self->why.code;
         while (!rc && landed <= piece) {
             rc = keep_error(self, self->cuda->event_sync(pieces->events[landed % PIECES_AHEAD]),
@@ -332,6 +338,7 @@ int device_copy_settle(struct device_copy *self, struct hvd_err *err)
     return rc;
 }
 
+/* Allocates memory of the device. */
 int device_copy_alloc(struct device_copy *self, uint64_t bytes, cuda_address *ret_at,
                       struct hvd_err *err)
 {
@@ -344,6 +351,7 @@ int device_copy_alloc(struct device_copy *self, uint64_t bytes, cuda_address *re
     return judge_order(self, code, "memory for a copy of the state", err);
 }
 
+/* Frees memory of the device. If the device cannot be used any more, nothing is freed. */
 void device_copy_free(struct device_copy *self, cuda_address at)
 {
     if (!at || enter_device(self))

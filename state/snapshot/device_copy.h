@@ -14,7 +14,7 @@
 #define DEVICE_COPY_PIECE_BYTES ((uint64_t)8 << 20)
 
 /* The most bytes that one call pins (locks in memory, so that the device reaches them faster),
- * because the driver may block all other callers during the call. No piece lies in two such
+ * because the driver may block all other callers during the call. No piece lies in two pinned
  * ranges. */
 #define DEVICE_COPY_PIN_BYTES ((uint64_t)64 << 20)
 
@@ -45,9 +45,10 @@ int device_copy_await(struct device_copy *self, struct hvd_err *err) MUST_CHECK;
 
 /* ---- copies: these calls queue them; all are done after device_copy_settle ---- */
 
+/* Queues a copy within the device. */
 int device_copy_move(struct device_copy *self, cuda_address to, cuda_address from,
                      uint64_t bytes) MUST_CHECK;
-/* Any thread may call this function. */
+/* Queues a copy from the host to the device. Any thread may call this function. */
 int device_copy_to_device(struct device_copy *self, cuda_address to, const void *from,
                           uint64_t bytes) MUST_CHECK;
 
@@ -57,6 +58,7 @@ int device_copy_to_device(struct device_copy *self, cuda_address to, const void 
 typedef int device_copy_queue_fn(void *arg, uint64_t piece);
 int device_copy_begin(struct device_copy *self, uint64_t first, uint64_t end,
                       device_copy_queue_fn *queue, void *arg) MUST_CHECK;
+/* Queues a copy to the host; called only by `queue`, for the piece that it was given. */
 int device_copy_to_host(struct device_copy *self, void *to, cuda_address from,
                         uint64_t bytes) MUST_CHECK;
 /* Waits until this piece has arrived in host memory. Any thread may call this function. */
@@ -67,6 +69,7 @@ int device_copy_settle(struct device_copy *self, struct hvd_err *err) MUST_CHECK
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
+/* Allocates memory of the device. */
 int device_copy_alloc(struct device_copy *self, uint64_t bytes, cuda_address *ret_at,
                       struct hvd_err *err) MUST_CHECK;
 void device_copy_free(struct device_copy *self, cuda_address at);

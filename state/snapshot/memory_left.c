@@ -14,7 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* more bytes than such a file of the kernel has, so that one read gets the whole file */
+/* More bytes than /proc/meminfo and the files of a control group have, so that one read gets a
+ * whole file. */
 #define FILE_MAX 8192
 
 /* Returns the number after `word` in the line that begins with it; "" stands for the first line.

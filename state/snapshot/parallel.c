@@ -13,15 +13,16 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+/* A loop that is running, as all its threads see it. */
 struct parallel {
-    _Atomic uint64_t next;
-    uint64_t end;
-    atomic_bool failed;
+    _Atomic uint64_t next; /* the next number to give out */
+    uint64_t end;          /* the number after the last */
+    atomic_bool failed;    /* some number has failed, so no further number is given out */
     parallel_fn *fn;
     void *arg;
 };
 
-/* One thread's work: the last number that the thread has handled, and the result. */
+/* One thread of the loop: the last number that it has handled, and the result for that number. */
 struct parallel_worker {
     struct parallel *parallel;
     pthread_t thread;

@@ -15,20 +15,22 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* the alignment of the device's own allocations, with which copies are fastest */
+/* Entries on the device begin at multiples of this, as the device's own allocations do: copies are
+ * fastest then. */
 #define DEVICE_ALIGN 256
 
 struct slot {
     const struct manifest *manifest;
-    struct device_copy *device_copy;
-    struct copy_part *parts; /* where each entry is in the slot */
-    cuda_address on_device;
+    struct device_copy *device_copy; /* copies within the device; borrowed */
+    struct copy_part *parts;         /* where each entry is in the slot */
+    cuda_address on_device; /* device memory for the entries on the device; 0: there are none */
     uint64_t device_bytes;
     uint8_t *on_host; /* host memory; unwritten room of custom entries takes no memory */
     uint64_t host_bytes;
-    uint64_t commit;
+    uint64_t commit; /* the number of the commit; 0: the slot holds no commit */
 };
 
+/* Returns an address of the device, which a copy_part has as a pointer. */
 static cuda_address slot_address_of(const void *at)
 {
     return (cuda_address)(uintptr_t)at;
@@ -70,9 +72,9 @@ static void place_entries(struct slot *slot, const struct copy *live)
     }
 }
 
-/* Creates a slot with room for the whole state. Before that it is checked that the machine has
- * the memory. Only the room of custom entries is left out of this check, because a callback may
- * write much less than its room. */
+/* Creates a slot with room for the whole state. First it checks that the host has the memory. Only
+ * the room of custom entries is left out of this check, because a save callback may write much less
+ * than its room. */
 int slot_create(const struct copy *live, struct slot **ret_slot, struct hvd_err *err)
 {
     struct slot *slot = mem_zalloc(sizeof(*slot));
@@ -125,6 +127,7 @@ int slot_create(const struct copy *live, struct slot **ret_slot, struct hvd_err 
     return 0;
 }
 
+/* Frees the slot with its memory. No copy from or to it may be running. */
 void slot_free(struct slot *slot)
 {
     if (!slot)
@@ -136,6 +139,7 @@ void slot_free(struct slot *slot)
     mem_free(slot);
 }
 
+/* Sets the number of the commit that the slot now holds, once its copies on the device are done. */
 void slot_name(struct slot *slot, uint64_t commit)
 {
     slot->commit = commit;
@@ -146,6 +150,7 @@ uint64_t slot_commit(const struct slot *slot)
     return slot->commit;
 }
 
+/* Describes the slot as a state in memory, so that copy_commit can make a commit of it. */
 struct copy slot_copy(const struct slot *slot)
 {
     return (struct copy){ .manifest = slot->manifest,
@@ -200,8 +205,8 @@ int slot_take(struct slot *slot, const struct copy *live, struct CUstream_st *st
     return rc;
 }
 
-/* Copies the entries of the kinds live->which from the slot to the live state, and waits for the
- * copy. */
+/* Copies the entries of the kinds live->which from the slot to the live state. The copy has ended
+ * when this function returns. */
 int slot_restore(const struct slot *slot, const struct copy *live, struct CUstream_st *stream,
                  struct hvd_err *err)
 {

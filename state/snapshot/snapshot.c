@@ -22,16 +22,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HEADER_MAGIC   UINT64_C(0x70616e7364766800) /* "\0hvdsnap" */
+#define HEADER_MAGIC UINT64_C(0x70616e7364766800) /* the bytes "\0hvdsnap" */
+/* the version of this file's layout; both processes must know the same one */
 #define HEADER_VERSION 2
 #define HUGE_PAGE      ((uint64_t)2 << 20) /* alignment of a buffer, for huge pages */
-#define SEALS          (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+/* the size of the file can never change */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* The most buffers that snapshot_begin opens before it keeps the last one. An honest agent holds a
- * commit in the chosen buffer at most once or twice in a row. */
+/* The most buffers that snapshot_begin tries. It then writes into the last one, even if the agent
+ * holds it. An honest agent holds a commit in the chosen buffer at most once or twice in a row. */
 #define BEGIN_TRIES 8
 
-#ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
+#ifndef MADV_POPULATE_WRITE /* Linux has it since 5.14 */
 #define MADV_POPULATE_WRITE 23
 #endif
 
@@ -42,6 +44,7 @@ struct layout {
     uint64_t size;
 };
 
+/* Returns the number of chunks of one commit. */
 static uint64_t chunks_of(const struct snapshot_shape *shape)
 {
     return shape->bytes / STATE_CHUNK_BYTES;
@@ -255,11 +258,13 @@ void snapshot_free(struct snapshot *snapshot)
     mem_free(snapshot);
 }
 
+/* Makes snapshot_free leave the memory mapped, because a device may still write to it. */
 void snapshot_leave_mapped(struct snapshot *snapshot)
 {
     snapshot->stays_mapped = true;
 }
 
+/* Returns the descriptor of the memory, which the agent passes to the worker; borrowed. */
 int snapshot_fd(const struct snapshot *snapshot)
 {
     return snapshot->fd;
@@ -272,6 +277,7 @@ const struct snapshot_shape *snapshot_shape(const struct snapshot *snapshot)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* Returns the number of the newest commit; 0: there is none. */
 uint64_t snapshot_newest(const struct snapshot *snapshot)
 {
     return commit_in(snapshot, newest_buffer(snapshot));
@@ -288,6 +294,8 @@ static int buffer_of(const struct snapshot *snapshot, uint64_t commit)
     return -1;
 }
 
+/* Returns the bytes of a commit; NULL: the snapshot does not hold it. The writer may overwrite them
+ * at any time, so a reader calls this function again after it has read. */
 const uint8_t *snapshot_find(const struct snapshot *snapshot, uint64_t commit)
 {
     int buffer = buffer_of(snapshot, commit);
@@ -308,9 +316,9 @@ uint64_t snapshot_chunk_sum(const struct snapshot *snapshot, uint64_t commit, ui
     return buffer_of(snapshot, commit) == buffer ? sum : SUM_NONE;
 }
 
-/* Reads the number and the checksum of the commit in one buffer. Returns 1, and the commit in
- * *ret_held; or 0: the buffer holds no commit. The process that writes may rename the commit at
- * the same time, so the function tries several times. */
+/* Looks at the commit in one buffer. Returns 1, and in *ret_held the commit's number and the
+ * checksum of its replicated chunks; or 0: the buffer holds no commit. The worker may give the
+ * commit another number meanwhile, so the function tries three times. */
 static size_t look_at_buffer(const struct snapshot *snapshot, size_t buffer,
                              struct msg_held *ret_held)
 {
@@ -386,9 +394,9 @@ static size_t buffer_to_write(const struct snapshot *snapshot)
     return buffer;
 }
 
-/* Opens a buffer for a new commit. Its number becomes 0 before the first byte is written. If the
- * agent has begun to hold the commit in the buffer at the same moment, the number is put back, and
- * another buffer is opened. */
+/* Opens a buffer for a new commit. The number of the commit that the buffer holds becomes 0 before
+ * the first byte is written. If the agent has begun to hold that commit at the same moment, its
+ * number is put back, and another buffer is opened. */
 uint8_t *snapshot_begin(struct snapshot *snapshot)
 {
     struct header *header = snapshot->header;
@@ -409,6 +417,7 @@ uint8_t *snapshot_begin(struct snapshot *snapshot)
     return snapshot->buffers[buffer];
 }
 
+/* true: this process has made sure that the chunk of the open buffer has memory. */
 bool snapshot_has_room(const struct snapshot *snapshot, uint64_t chunk)
 {
     ASSERT(snapshot->open >= 0 && chunk < chunks_of(&snapshot->shape));
@@ -454,6 +463,8 @@ int snapshot_take_room(struct snapshot *snapshot, uint64_t chunk)
     return 0;
 }
 
+/* Sets the checksum of a chunk of the open buffer. SUM_NONE before its bytes change, the checksum
+ * after: a reader never sees a checksum with bytes that it does not belong to. */
 void snapshot_set_sum(struct snapshot *snapshot, uint64_t chunk, uint64_t sum)
 {
     ASSERT(snapshot->open >= 0 && chunk < chunks_of(&snapshot->shape));
@@ -462,12 +473,15 @@ void snapshot_set_sum(struct snapshot *snapshot, uint64_t chunk, uint64_t sum)
     atomic_thread_fence(memory_order_seq_cst); /* the checksum is written before other bytes */
 }
 
+/* Returns the checksum of a chunk of the open buffer. */
 uint64_t snapshot_sum(const struct snapshot *snapshot, uint64_t chunk)
 {
     ASSERT(snapshot->open >= 0 && chunk < chunks_of(&snapshot->shape));
     return atomic_load(&snapshot->sums[snapshot->open][chunk]);
 }
 
+/* Ends the writing of a commit: the open buffer now holds it under this number. If the agent waits
+ * for it, it is held. */
 void snapshot_end(struct snapshot *snapshot, uint64_t commit)
 {
     ASSERT(snapshot->open >= 0 && commit);
@@ -477,6 +491,7 @@ void snapshot_end(struct snapshot *snapshot, uint64_t commit)
     snapshot->open = -1;
 }
 
+/* Forgets a commit; without such a commit nothing happens. */
 void snapshot_drop(struct snapshot *snapshot, uint64_t commit)
 {
     int buffer = buffer_of(snapshot, commit);

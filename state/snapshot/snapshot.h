@@ -21,9 +21,10 @@
 #include "proto/msg.h"
 
 struct snapshot_shape {
-    uint64_t manifest;         /* digest of the manifest */
-    uint64_t replicated_bytes; /* multiples of STATE_CHUNK_BYTES */
-    uint64_t bytes;
+    uint64_t manifest; /* digest of the manifest */
+    uint64_t
+        replicated_bytes; /* bytes of the replicated entries, a multiple of STATE_CHUNK_BYTES */
+    uint64_t bytes;       /* bytes of a commit, a multiple of STATE_CHUNK_BYTES */
 };
 
 struct snapshot; /* a mapping of the memory into one process */
@@ -71,14 +72,15 @@ uint8_t *snapshot_begin(struct snapshot *snapshot);
  * HVD_E_NOMEM here, and not a signal at the first write. Any thread may make this call, for chunks
  * in any order; a second call for a chunk costs nothing. */
 int snapshot_take_room(struct snapshot *snapshot, uint64_t chunk) MUST_CHECK;
-/* true after snapshot_take_room has succeeded for the chunk */
+/* true: snapshot_take_room has succeeded for the chunk. */
 bool snapshot_has_room(const struct snapshot *snapshot, uint64_t chunk);
-/* number of bytes of the open buffer that have memory */
+/* Returns how many bytes of the open buffer have memory. */
 uint64_t snapshot_room(const struct snapshot *snapshot);
+/* Sets the checksum of a chunk of the open buffer, after its bytes were written. */
 void snapshot_set_sum(struct snapshot *snapshot, uint64_t chunk, uint64_t sum);
-/* returns the checksum of a chunk of the open buffer */
+/* Returns the checksum of a chunk of the open buffer. */
 uint64_t snapshot_sum(const struct snapshot *snapshot, uint64_t chunk);
-/* notes that the open buffer now holds all of this commit, and closes the buffer */
+/* Notes that the open buffer now holds all of this commit, and closes the buffer. */
 void snapshot_end(struct snapshot *snapshot, uint64_t commit);
 
 /* Forgets this commit; nothing happens if the snapshot does not hold it. */

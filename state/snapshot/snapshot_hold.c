@@ -20,17 +20,20 @@
 /* How often the agent looks again when the worker makes commits faster than the agent looks. */
 #define HOLD_TRIES 8
 
+/* Returns the bell: a counter in the shared memory that changes when snapshot_ring is called. */
 uint32_t snapshot_bell(const struct snapshot *snapshot)
 {
     return atomic_load(&snapshot->header->bell);
 }
 
+/* Rings the bell: wakes the threads, of both processes, that wait in snapshot_await_bell. */
 void snapshot_ring(struct snapshot *snapshot)
 {
     atomic_fetch_add(&snapshot->header->bell, 1);
     (void)syscall(SYS_futex, &snapshot->header->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+/* Waits until the bell is no longer `bell`, or longest_us have passed; it may return early. */
 void snapshot_await_bell(const struct snapshot *snapshot, uint32_t bell, int64_t longest_us)
 {
     const struct timespec longest = { .tv_sec = longest_us / TIME_S,
@@ -39,8 +42,9 @@ void snapshot_await_bell(const struct snapshot *snapshot, uint32_t bell, int64_t
     (void)syscall(SYS_futex, &snapshot->header->bell, FUTEX_WAIT, bell, &longest, NULL, 0);
 }
 
-/* Called by the writer when the buffer's commit has got its number. While a commit is held, the
- * agent may wait for the end of this one, too. */
+/* Called by the writer when the buffer's commit has got its number. If the agent waits for this
+ * commit (hold_from), the writer marks it as held for the agent. If a commit is held already, the
+ * bell rings all the same: the agent lets the worker end this commit before it reads on. */
 void snapshot_offer(struct snapshot *snapshot, size_t buffer, uint64_t commit)
 {
     struct header *header = snapshot->header;
@@ -52,6 +56,7 @@ void snapshot_offer(struct snapshot *snapshot, size_t buffer, uint64_t commit)
         snapshot_ring(snapshot);
 }
 
+/* true: a buffer was opened and has no commit yet: a worker writes it, or died while it wrote. */
 bool snapshot_is_open(const struct snapshot *snapshot)
 {
     uint32_t opened = atomic_load(&snapshot->header->opened);
@@ -59,6 +64,8 @@ bool snapshot_is_open(const struct snapshot *snapshot)
     return opened >= 1 && opened <= SNAPSHOT_BUFFERS && !commit_in(snapshot, opened - 1);
 }
 
+/* Begins to hold the first commit whose number is at least `from`: the newest one at once, if its
+ * number allows it, or else a later one, which the worker marks. */
 void snapshot_hold(struct snapshot *snapshot, uint64_t from)
 {
     snapshot_hold_end(snapshot);
@@ -68,7 +75,8 @@ void snapshot_hold(struct snapshot *snapshot, uint64_t from)
     (void)snapshot_hold_commit(snapshot);
 }
 
-/* The worker is not asked to mark anything, because its next commits have other numbers. */
+/* Begins to hold this commit and no other. hold_from stays 0, so the worker marks nothing: its next
+ * commits have other numbers. */
 void snapshot_hold_only(struct snapshot *snapshot, uint64_t commit)
 {
     snapshot_hold_end(snapshot);
@@ -103,11 +111,14 @@ uint64_t snapshot_hold_commit(struct snapshot *snapshot)
     return hold->commit;
 }
 
+/* Returns the bytes of the held commit; NULL: no commit is held yet. */
 const uint8_t *snapshot_hold_bytes(const struct snapshot *snapshot)
 {
     return snapshot->hold.commit ? snapshot->buffers[snapshot->hold.buffer] : NULL;
 }
 
+/* Returns the checksum of a chunk of the held commit; SUM_NONE: no commit is held, or the chunk was
+ * never written. */
 uint64_t snapshot_hold_sum(const struct snapshot *snapshot, uint64_t chunk)
 {
     if (!snapshot->hold.commit || chunk >= snapshot->shape.bytes / STATE_CHUNK_BYTES)
@@ -115,6 +126,8 @@ uint64_t snapshot_hold_sum(const struct snapshot *snapshot, uint64_t chunk)
     return atomic_load(&snapshot->sums[snapshot->hold.buffer][chunk]);
 }
 
+/* true: the hold has not been taken back by the worker. A reader asks after it has read the
+ * commit. */
 bool snapshot_hold_stands(const struct snapshot *snapshot)
 {
     atomic_thread_fence(memory_order_seq_cst); /* after all reads of the commit */
@@ -122,6 +135,7 @@ bool snapshot_hold_stands(const struct snapshot *snapshot)
            atomic_load(&snapshot->header->held) == snapshot->hold.buffer + 1;
 }
 
+/* Ends the hold: the worker may write into the buffer again. */
 void snapshot_hold_end(struct snapshot *snapshot)
 {
     atomic_store(&snapshot->header->hold_from, 0);
@@ -129,8 +143,10 @@ void snapshot_hold_end(struct snapshot *snapshot)
     snapshot->hold = (struct snapshot_hold){ 0 };
 }
 
-/* Training is more important than the checkpoint. The number of the held commit becomes 0 before
- * `held` does, so the next snapshot_begin opens its buffer. */
+/* Called by the writer when it has no memory for another buffer: takes the held buffer back, so
+ * that the training goes on without the checkpoint. The number of the held commit becomes 0 before
+ * `held` does, so the next snapshot_begin opens this buffer. false: no commit is held, or the
+ * newest one is, which a recovery may need. */
 bool snapshot_take_back(struct snapshot *snapshot)
 {
     struct header *header = snapshot->header;

@@ -19,26 +19,30 @@ void snapshot_hold_only(struct snapshot *snapshot, uint64_t commit);
 /* Returns the number that the held commit had when the hold began; 0: there is none yet. */
 uint64_t snapshot_hold_commit(struct snapshot *snapshot);
 
-/* The bytes of the held commit, and the checksum of one chunk. The bytes stay until the hold ends,
- * with one exception: a worker that has no memory for another commit takes the buffer back. So call
- * snapshot_hold_stands after reading; false: what was read is worth nothing. */
+/* snapshot_hold_bytes returns the bytes of the held commit, snapshot_hold_sum the checksum of one
+ * chunk. The bytes stay until the hold ends, with one exception: a worker that has no memory for
+ * another commit takes the buffer back. So a reader calls snapshot_hold_stands after reading;
+ * false: the bytes that were read may be of another commit. */
 const uint8_t *snapshot_hold_bytes(const struct snapshot *snapshot);
 uint64_t snapshot_hold_sum(const struct snapshot *snapshot, uint64_t chunk);
 bool snapshot_hold_stands(const struct snapshot *snapshot);
+/* Ends the hold: the worker may write into the buffer again. */
 void snapshot_hold_end(struct snapshot *snapshot);
 
-/* true: a worker writes a commit, or has ended before the commit was whole. The bell rings when the
- * commit is whole, if another one is held. */
+/* true: a worker writes a commit, or has ended before the commit was whole. When the commit is
+ * whole and another one is held, the bell rings. */
 bool snapshot_is_open(const struct snapshot *snapshot);
 
-/* To wait: read the bell, look at all that is awaited, then await a change of the bell.
- * snapshot_ring may be called by any thread. snapshot_await_bell may return early. */
+/* The bell is a counter in the shared memory with which the agent waits for the worker: it reads
+ * the bell, looks at all that it waits for, and then waits until the bell has changed.
+ * snapshot_await_bell may return early. snapshot_ring changes the bell; any thread may call it. */
 uint32_t snapshot_bell(const struct snapshot *snapshot);
 void snapshot_await_bell(const struct snapshot *snapshot, uint32_t bell, int64_t longest_us);
 void snapshot_ring(struct snapshot *snapshot);
 
 /* Called by the writer, which has no memory for the open buffer: ends the agent's hold, and the
- * next snapshot_begin opens the buffer that was held. false: no commit is held. */
+ * next snapshot_begin opens the buffer that was held. false: no commit is held, or the held commit
+ * is the newest one. */
 bool snapshot_take_back(struct snapshot *snapshot);
 
 #endif

@@ -14,11 +14,12 @@
 #include <emmintrin.h>
 #endif
 
-#define LINE  ((size_t)64)
-#define LANES ((size_t)4)
-#define LANE  ((size_t)16 * 1024)
-#define BLOCK (LANES * LANE) /* stays in the second-level cache until its checksum is made */
+#define LINE  ((size_t)64)        /* bytes of a line of the processor's caches */
+#define LANES ((size_t)4)         /* places at which memory is written side by side */
+#define LANE  ((size_t)16 * 1024) /* bytes of one lane */
+#define BLOCK (LANES * LANE)      /* stays in the second-level cache until its checksum is made */
 
+/* Copies bytes through the caches, and adds them to the checksum. */
 static void copy_few(uint8_t *to, const uint8_t *from, size_t bytes, struct sum *sum)
 {
     if (bytes == 0)
