@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* `asked` counts the processes that were there, `bad` those of them that gave no good answer. */
 int healthy_run(void)
 {
     static struct agent_names names;
@@ -30,8 +31,8 @@ int healthy_run(void)
         struct hvd_err err = { 0 };
         int rc = ask_agent_health(base, names.items[i], text, &err);
 
-        /* A socket without a process is that of a process that has just ended, or, in a folder that
-         * machines share, of another machine's process. */
+        /* HVD_E_LOST: no process listens on this socket. Its process has just ended, or it runs on
+         * another machine that shares the folder of the sockets. Neither is counted. */
         asked += rc != HVD_E_LOST;
         bad += rc && rc != HVD_E_LOST;
         if (!rc)

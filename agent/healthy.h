@@ -5,8 +5,9 @@
 #ifndef AGENT_HEALTHY_H
 #define AGENT_HEALTHY_H
 
-/* Prints a line for each process that was asked: on standard output how it is, on standard error
- * why it is not well. Returns the exit status: 0, or 1 if a process hangs or there is none. */
+/* Prints a line for each process that was asked: on standard output how the process is, on standard
+ * error why it is not well. Returns the exit status: 0, or 1 if a process hangs, is not well, or if
+ * there is none. */
 int healthy_run(void);
 
 #endif

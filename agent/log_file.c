@@ -17,9 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Opens the file in its folder. Another user may have planted a file in a folder that others may
- * write to: private_open takes only a plain file of this user. -1, with errno ENOENT: there is no
- * such folder. */
+/* Opens the log file of this path, and returns its descriptor. In a folder that others may write
+ * to, another user may have planted the file: private_open takes only a plain file of this user.
+ * -1: not opened; errno is ENOENT if the folder does not exist. */
 static int log_file_in_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -28,6 +28,7 @@ static int log_file_in_folder(const char *path)
     struct hvd_err err;
     int at, fd = -1;
 
+    /* a path without a slash is a file in the current folder, "." */
     snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(name - path) : 1, slash ? path : ".");
     at = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (at < 0)
@@ -38,9 +39,10 @@ static int log_file_in_folder(const char *path)
     return fd;
 }
 
-/* Writes a whole line with one call. A line that a full disk does not take, or whose file is
- * refused, is lost: the agent has no other place to report it. The first line creates the file; two
- * threads may write their first lines at the same time. */
+/* Writes one line of the log (`arg` is the struct log_file) with one call of write. A line that a
+ * full disk does not take, or whose file is refused, is lost: the agent has no other place to
+ * report it. The first line creates the file, under a lock, because two threads may write their
+ * first lines at the same time. */
 static void log_file_write(void *arg, const char *line, size_t length)
 {
     struct log_file *file = arg;
@@ -68,11 +70,12 @@ static void log_file_write(void *arg, const char *line, size_t length)
     fd = file->fd;
     pthread_mutex_unlock(&file->opening);
     if (fd >= 0)
-        (void)!TEMP_FAILURE_RETRY(write(fd, line, length));
+        (void)!TEMP_FAILURE_RETRY(write(fd, line, length)); /* a failure is ignored: see above */
 }
 
-/* Chooses the path of the log file: `path`, or else a file in the user's state directory. No file
- * is written if the path is too long, or is "/dev/null". From now on the log goes there. */
+/* Chooses the path of the log file: `path`, or, if that is NULL, a file in the user's state
+ * directory. From now on log lines go to this file. No line is written anywhere if the path is too
+ * long, or is "/dev/null". */
 void log_file_open(struct log_file *file, const char *path, const char *job, const char *host)
 {
     char state[LIMIT_PATH_BYTES];

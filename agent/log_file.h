@@ -9,9 +9,9 @@
 #include <pthread.h>
 
 struct log_file {
-    char path[LIMIT_PATH_BYTES];
-    int fd; /* -1: not open */
-    pthread_mutex_t opening;
+    char path[LIMIT_PATH_BYTES]; /* "": lines are dropped */
+    int fd;                      /* the log file; -1: not open yet */
+    pthread_mutex_t opening;     /* held while a thread opens `fd` */
 };
 
 /* Makes log_line write to the file. If `path` is NULL, the file is hvd-elastic/JOB/HOST.log in the

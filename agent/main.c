@@ -34,9 +34,9 @@
 #include <unistd.h>
 
 #define EXIT_USAGE       2
-#define PRIORITY         (-10)
-#define SIGNAL_CODES     128 /* an exit status above this stands for a signal */
-#define LAST_WORDS_BYTES (16 * 1024)
+#define PRIORITY         (-10)       /* nice value of the agent: before the workers, if allowed */
+#define SIGNAL_CODES     128         /* an exit status above this stands for a signal */
+#define LAST_WORDS_BYTES (16 * 1024) /* how much of the agent's standard error is logged */
 #define REDIAL_FIRST     (50 * TIME_MS) /* pause between the loss of a driver and the first dial */
 #define TRIES            500            /* attempts to take the host over from an agent that ends */
 #define RETRY_MS         10             /* the time between two such attempts */
@@ -45,15 +45,15 @@ struct program {
     struct agent_options options;
     char job_id[KEY_JOB_MAX];    /* made from the key; used if the options give no `job_id` */
     char key_word[KEY_WORD_MAX]; /* the key as text, for an agent that runs already */
-    struct start start;
+    struct start start;          /* the pipes for the report of the start and for the key */
     struct log_file log;
-    bool supervised; /* the parent of this process is the supervisor */
+    bool supervised; /* the agent runs below a supervisor: without --foreground */
 };
 
-/* Makes this process the host's agent. If another agent runs, this process gives the driver's
- * addresses and the key to that agent instead: then *ret_loop is NULL and *ret_pid is the other
- * agent's pid. This process waits for an agent that is ending. HVD_E_LOST of one try: the other
- * agent has just begun or ended, so the next try follows. */
+/* Makes this process the host's agent. If another agent of the job runs on this host, this process
+ * gives the driver's addresses and the key to that agent instead: then *ret_loop stays NULL and
+ * *ret_pid is the other agent's pid. HVD_E_LOST of one attempt means that the other agent has just
+ * begun, is ending or has ended: then this process waits a moment and tries again. */
 static int main_take_host(struct event_base *base, struct agent_loop_config *config,
                           const char *key_word, struct agent_loop **ret_loop, int64_t *ret_pid,
                           struct hvd_err *err)
@@ -67,7 +67,8 @@ static int main_take_host(struct event_base *base, struct agent_loop_config *con
         words[i + 2] = config->drivers.items[i];
     for (int i = 0; rc == HVD_E_LOST && i < TRIES; i++) {
         *ret_pid = getpid();
-        if (i > 0) /* no event tells that an agent listens, or has ended */
+        /* a wait without descriptors: no event tells that the other agent listens or has ended */
+        if (i > 0)
             poll(NULL, 0, RETRY_MS);
         rc = agent_socket_take(config->core.job, config->core.host, config->socket, err);
         if (!rc)
@@ -78,8 +79,9 @@ static int main_take_host(struct event_base *base, struct agent_loop_config *con
     return rc;
 }
 
-/* Makes this process the host's agent and runs its event loop. Reports success when this process is
- * the agent of the host, or when another agent has taken the driver's addresses and the key. */
+/* Makes this process the host's agent and runs its event loop. Reports success to the process that
+ * waits for the start when this process is the host's agent, or when another agent, which runs here
+ * already, has taken the driver's addresses and the key (then there is no loop to run). */
 static int main_serve(struct program *program, struct event_base *base, struct tls *tls)
 {
     const struct agent_options *options = &program->options;
@@ -139,7 +141,8 @@ static int main_serve(struct program *program, struct event_base *base, struct t
     return rc;
 }
 
-/* libevent's messages go to the log and not to standard error, which is for last messages only. */
+/* libevent's messages go to the log and not to standard error. The supervisor reads standard error
+ * when the agent has ended, and takes each line there as a message of a crash. */
 static void main_on_event_log(int severity, const char *text)
 {
     (void)severity;
@@ -172,9 +175,11 @@ static int main_run_agent(void *arg)
     if (program->supervised)
         log_file_open(&program->log, program->options.log_file, program->options.job,
                       program->options.host);
-    setpriority(PRIO_PROCESS, 0, PRIORITY); /* the call may fail: then the priority stays */
+    /* heartbeats must not wait for busy workers; without the right to this the priority stays */
+    setpriority(PRIO_PROCESS, 0, PRIORITY);
 
-    /* Draws the random number of this start, unless the options gave one, and takes the key. */
+    /* Draws the random number of this start, unless the options gave one. 0 stands for "none
+     * given", so a 0 is drawn again. */
     while (!rc && *number == 0) {
         if (getrandom(number, sizeof(*number), 0) != (ssize_t)sizeof(*number))
             rc = err_set(
@@ -218,8 +223,9 @@ static void main_agent_ended(void *arg, int code, int last_words)
     ssize_t got = pread(last_words, text, sizeof(text), 0);
     struct agent_socket socket = { .fd = -1 };
 
-    /* A killed agent has left its socket's file. This process removes the file, unless another
-     * agent has the host by now. */
+    /* A killed agent has left the file of its socket. To take the socket over and to release it
+     * removes the file. If another agent has the host by now, the take fails, and the file stays.
+     */
     if (!agent_socket_take(program->options.job, program->options.host, &socket, NULL))
         agent_socket_release(&socket);
     log_file_open(&program->log, program->options.log_file, program->options.job,
@@ -237,9 +243,12 @@ static void main_agent_ended(void *arg, int code, int last_words)
     log_file_close(&program->log);
 }
 
+/* the agent's process runs main_run_agent; its supervisor calls main_agent_ended afterwards */
 static const struct start_ops start_ops = { main_run_agent, main_agent_ended };
 
-/* Joins a job for this host (--join). Returns the exit status. */
+/* Joins a job for this host (--join): checks the options, reads the token, and stays in join_run
+ * until the job is over. `more` is the text of the options that each agent of this host gets.
+ * Returns the exit status. The log level is "info" unless the command line names another. */
 static int main_join(const struct agent_options *options, const struct opt_set *set)
 {
     char machine[LIMIT_HOST_NAME_BYTES + 1] = "";
@@ -304,7 +313,7 @@ int main(int argc, char **argv)
     file_hold_standard();
     secrets_seal();
     remote_storage_add();
-    program.start = (struct start){ .report = -1, .secret = -1 };
+    program.start = (struct start){ .report = -1, .secret = -1 }; /* no pipes yet */
     if (opt_init(&set, agent_option_table, agent_option_count, &program.options)) {
         fprintf(stderr, "hvd-agent: no memory for the options; free memory on this host\n");
         return EXIT_FAILURE;

@@ -110,8 +110,8 @@ const struct opt agent_option_table[] = {
 
 const size_t agent_option_count = ARRAY_SIZE(agent_option_table);
 
-/* Reads the command line. Every user of the machine can read it, so it may have only options with
- * OPT_ARGV_ONLY, and beside --join those that the joining process passes on to each agent. */
+/* Reads the command line. Every user of the machine can read it, so it may have only the options
+ * marked with OPT_ARGV_ONLY; with --join also the three that are passed on to each agent. */
 int agent_options_argv(struct opt_set *set, int argc, char *const *argv, struct hvd_err *err)
 {
     const struct agent_options *options = set->config;
@@ -141,6 +141,7 @@ int agent_options_argv(struct opt_set *set, int argc, char *const *argv, struct 
     return 0;
 }
 
+/* The error of an option that each agent needs, and that was not given. */
 static int options_missing(const char *name, struct hvd_err *err)
 {
     return err_set(
@@ -150,7 +151,8 @@ static int options_missing(const char *name, struct hvd_err *err)
         name);
 }
 
-/* Checks a name that becomes a part of a path and of a socket's name. */
+/* Checks the value of an option (the name of a job or host) that becomes a part of a path and of a
+ * socket's name. `max`: bytes. */
 static int options_check_name(const char *option, const char *name, size_t max, struct hvd_err *err)
 {
     char quoted[TEXT_QUOTE_MAX];
@@ -198,7 +200,8 @@ int agent_options_join(const struct agent_options *options, const char *name, st
     return rc;
 }
 
-/* Writes the options that --join passes on to each agent, as lines of its settings. */
+/* With --join: appends the options of the command line that each agent of this host gets, as lines
+ * "name = value", which agent_options_text of that agent reads. */
 int agent_options_pass_on(const struct opt_set *set, struct buf *out)
 {
     const struct agent_options *options = set->config;
@@ -229,7 +232,6 @@ int agent_options_text(struct opt_set *set, const char *text, size_t length, str
     if (!rc)
         rc = options_check_name("host", options->host, LIMIT_HOST_NAME_BYTES, err);
 
-    /* The error does not quote the key: a wrong key may be right except for one digit. */
     if (!rc && options->job_id && strlen(options->job_id) != KEY_JOB_MAX - 1)
         rc = err_set(err, HVD_E_INVAL,
                      "job-id: must be %d hexadecimal digits; the driver and the agent must be of "
@@ -237,6 +239,7 @@ int agent_options_text(struct opt_set *set, const char *text, size_t length, str
                      KEY_JOB_MAX - 1);
     if (!rc && !options->key)
         rc = options_missing("key", err);
+    /* The error does not quote the key: a wrong key may be right except for one digit. */
     if (!rc && key_digits(options->key, key))
         rc = err_set(err, HVD_E_INVAL,
                      "key: must be %d hexadecimal digits; the driver and the agent must be of the "
@@ -285,6 +288,7 @@ int agent_options_stdin(struct opt_set *set, struct hvd_err *err)
     return rc;
 }
 
+/* Moves the host's key out of the options: gives its bytes, and wipes its digits. */
 void agent_options_key(struct agent_options *options, uint8_t ret_key[AGENT_KEY_BYTES])
 {
     if (key_digits(options->key, ret_key))

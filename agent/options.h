@@ -17,11 +17,11 @@ struct agent_options {
     char *job;
     char *job_id; /* NULL: the job's id is made from the key */
     char *host;
-    uint64_t epoch;
-    char *key; /* hexadecimal digits; wiped by agent_options_key */
-    struct opt_list drivers;
-    struct opt_list storage_env; /* wiped by storage_env_take */
-    uint64_t agent;
+    uint64_t epoch;              /* number of the key; a later key has a higher one */
+    char *key;                   /* hexadecimal digits; wiped by agent_options_key */
+    struct opt_list drivers;     /* addresses of the driver, ADDRESS:PORT */
+    struct opt_list storage_env; /* variables AWS_* of the driver; wiped by storage_env_take */
+    uint64_t agent;              /* number of this start of an agent; 0: draw a random one */
 
     uint64_t min_np, max_np;
     int64_t beat_us, lease_us;
@@ -33,13 +33,13 @@ struct agent_options {
     char *log_file;
     char *log_level;
 
-    char *join, *token_file, *name; /* NULL: not given */
+    char *join, *token_file, *name; /* --join, --token-file, --name; NULL: not given */
     uint64_t slots;
     int64_t join_timeout_us;
 
-    bool healthy;
-    bool from_stdin;
-    bool foreground;
+    bool healthy;    /* --healthy: ask the agents of this host how they are */
+    bool from_stdin; /* --stdin: read the settings from standard input, and start an agent */
+    bool foreground; /* --foreground: the agent has no supervisor, and logs to standard error */
     struct opt_general general;
 };
 

@@ -20,8 +20,9 @@
 #include <unistd.h>
 
 #define REPORT_BYTES (2 * ERR_TEXT_MAX)
-#define SUCCESS      "pid "
+#define SUCCESS      "pid " /* a report that begins with this says that the agent runs */
 
+/* The error of a system call that has failed, with the reason that errno has. Returns HVD_E_IO. */
 static int start_fail(struct hvd_err *err, const char *what, const char *remedy)
 {
     return err_set(err, HVD_E_IO, "the agent cannot %s: %s; %s", what, strerror(errno), remedy);
@@ -86,6 +87,8 @@ static bool start_report(struct start *start, FILE *otherwise, const char *line)
     return told;
 }
 
+/* Reports the pid of the host's agent to the process that waits for the start. false: that process
+ * has ended, so no caller wants this agent any more. */
 bool start_succeeded(struct start *start, int64_t pid)
 {
     char line[REPORT_BYTES];
@@ -94,6 +97,7 @@ bool start_succeeded(struct start *start, int64_t pid)
     return start_report(start, stdout, line);
 }
 
+/* Reports why the agent could not start. It makes no difference whether a process still waits. */
 void start_failed(struct start *start, const struct hvd_err *err)
 {
     char line[REPORT_BYTES];
@@ -102,27 +106,29 @@ void start_failed(struct start *start, const struct hvd_err *err)
     (void)start_report(start, stderr, line);
 }
 
-/* Runs in the background process. This process keeps no descriptor of the terminal or of ssh. The
- * text of a panic goes into a file in memory, which the supervisor reads. */
+/* Runs in the background process, which becomes the supervisor. It keeps no descriptor of the
+ * terminal or of ssh. Its standard error, and that of the agent below it, is a file in memory: the
+ * text of a crash goes there, and the supervisor reads it when the agent has ended. */
 NORETURN static void start_supervise(struct start *start, const struct start_ops *ops, void *arg)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int words = memfd_create("last words", MFD_CLOEXEC);
-    bool left = null >= 0 && words >= 0 && setsid() >= 0;
+    bool detached = null >= 0 && words >= 0 && setsid() >= 0;
     struct hvd_err err = { 0 };
     int code = EXIT_FAILURE;
 
-    left = left && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0;
-    left = left && dup2(words, STDERR_FILENO) >= 0;
-    if (!left)
+    detached = detached && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0;
+    detached = detached && dup2(words, STDERR_FILENO) >= 0;
+    if (!detached)
         start_fail(&err, "leave the terminal",
                    "make /dev/null readable and writable, or raise ulimit -n");
+    /* a descriptor that is itself one of the standard streams stays open */
     if (null > STDERR_FILENO)
         close(null);
     if (words > STDERR_FILENO)
         close(words);
 
-    if (!left || supervisor_run(ops->agent, arg, &code, &err))
+    if (!detached || supervisor_run(ops->agent, arg, &code, &err))
         start_failed(start, &err);
     else
         ops->ended(arg, code, STDERR_FILENO);
@@ -173,7 +179,8 @@ int start_in_background(struct start *start, const struct start_ops *ops, void *
         line[length] = '\0';
     } while (got > 0 && !strchr(line, '\n'));
 
-    close(fds[0]); /* an agent that is ready after this cannot report, and must end */
+    /* an agent that is ready only now cannot report its start any more, and ends by itself */
+    close(fds[0]);
     if (!strncmp(line, SUCCESS, strlen(SUCCESS))) {
         fputs(line, stdout);
         return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;

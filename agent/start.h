@@ -9,9 +9,10 @@
 #include "base/err.h"
 
 struct start {
-    /* pipe on which the agent reports its start; -1: it reports on its standard streams */
+    /* pipe on which the agent reports its start; -1: the agent reports on its standard streams */
     int report;
-    /* pipe from which the agent reads the key: the supervisor's memory does not hold the key */
+    /* pipe from which the agent reads the key, so that the supervisor's memory does not hold it;
+     * -1: no key is in a pipe */
     int secret;
 };
 
@@ -21,9 +22,9 @@ int start_keep_key(struct start *start, const uint8_t *key, size_t length,
                    struct hvd_err *err) MUST_CHECK;
 int start_take_key(struct start *start, uint8_t *ret_key, size_t length) MUST_CHECK;
 
-/* Report that the agent runs, or that it could not start and will end. One of the two is called,
- * once. start_succeeded returns false when the caller of the command has ended: then the agent must
- * end, too. */
+/* start_succeeded reports that the agent with this pid runs; start_failed, that the agent could not
+ * start and will end. One of the two is called, once. start_succeeded returns false when the
+ * process that waits for the report has ended: then the agent must end, too. */
 bool start_succeeded(struct start *start, int64_t pid);
 void start_failed(struct start *start, const struct hvd_err *err);
 

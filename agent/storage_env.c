@@ -16,12 +16,16 @@
 #define STORAGE_PREFIX   "AWS_"
 #define STORAGE_NAME_MAX 128
 
+/* Variables that say who uses S3. They belong together: the agent takes all of the driver's, or
+ * none, if the host has one of them. */
 static const char *const storage_credentials[] = { "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
                                                    "AWS_SESSION_TOKEN", "AWS_PROFILE",
                                                    "AWS_SHARED_CREDENTIALS_FILE" };
+/* Variables whose value is the path of a file. */
 static const char *const storage_files[] = { "AWS_CA_BUNDLE", "AWS_CONFIG_FILE",
                                              "AWS_SHARED_CREDENTIALS_FILE" };
 
+/* true: the list has this name. */
 static bool storage_is_one(const char *name, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -30,6 +34,8 @@ static bool storage_is_one(const char *name, const char *const *names, size_t co
     return false;
 }
 
+/* Sets the variables of the list in the environment of the agent, as far as the host does not have
+ * them. After an error the loop goes on, to wipe the text of every item: it may be a secret. */
 int storage_env_take(const struct opt_list *list, struct hvd_err *err)
 {
     const char *home = getenv("HOME");
@@ -38,7 +44,7 @@ int storage_env_take(const struct opt_list *list, struct hvd_err *err)
     int rc = 0;
 
     snprintf(path, sizeof(path), "%s/.aws/credentials", home ? home : "");
-    has_own = !access(path, R_OK);
+    has_own = !access(path, R_OK); /* the host has credentials of its own */
     for (size_t i = 0; i < ARRAY_SIZE(storage_credentials); i++)
         has_own = has_own || getenv(storage_credentials[i]);
 
@@ -55,8 +61,9 @@ int storage_env_take(const struct opt_list *list, struct hvd_err *err)
                 "than %d bytes; write the item so, or leave it out",
                 i + 1, STORAGE_NAME_MAX);
         snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : 0), entry);
-        /* The credentials of this host go before those of the job, all together; a file that this
-         * user cannot read is left out. */
+        /* Credentials are taken only if this host has none at all; another variable only if the
+         * host does not have this one. The path of a file that this user cannot read is left out.
+         */
         wanted = storage_is_one(name, storage_credentials, ARRAY_SIZE(storage_credentials))
                      ? !has_own
                      : !getenv(name);

@@ -1,5 +1,6 @@
 /*
- * checkpoint_hold.c: holds a commit of each slot of a HOLD, and waits until all of them are there.
+ * checkpoint_hold.c: holds a commit of each slot that a HOLD names, and waits until each slot has
+ * one. To hold a commit means that its memory is not used for later commits.
  * Called by checkpoint_thread.c and checkpoint_save.c. Invariant: a snapshot is held only while
  * `held` names it, so the next HOLD or RELEASE finds and frees all of them.
  */
@@ -15,7 +16,8 @@
  * which ends the wait earlier. */
 #define AWAIT_US TIME_S
 
-/* Called in the loop, which owns the table of snapshots: finds the snapshot of each slot. */
+/* Called in the agent's loop, which owns the table of snapshots, before the thread gets the HOLD:
+ * finds the snapshot of each slot, and notes whether a worker runs there. */
 int checkpoint_hold_prepare(struct checkpoint_thread *thread, struct checkpoint_task *task)
 {
     const struct msg_hold *hold = &task->msg.u.hold;
@@ -29,7 +31,7 @@ int checkpoint_hold_prepare(struct checkpoint_thread *thread, struct checkpoint_
 
         slot->slot = (uint32_t)hold->slots.items[i];
         if (hold->slots.items[i] >= LIMIT_SLOTS_PER_HOST)
-            continue; /* there is no such slot, so it has no snapshot */
+            continue; /* no host has a slot of this number: `shared` stays NULL */
         runs = thread->ops->runs(thread->arg, slot->slot);
         pthread_mutex_lock(&thread->mutex);
         thread->runs[slot->slot] = runs;
@@ -39,7 +41,8 @@ int checkpoint_hold_prepare(struct checkpoint_thread *thread, struct checkpoint_
     return 0;
 }
 
-/* Answers a HOLD with the commits of `held`. */
+/* Answers a HOLD: with the commits that are held now, or with the error. A result of type 0 tells
+ * the agent's loop that no memory was left for the answer. */
 static void hold_answer(struct checkpoint_thread *thread, struct checkpoint_task *task,
                         const struct hvd_err *err)
 {
@@ -63,8 +66,10 @@ static void hold_answer(struct checkpoint_thread *thread, struct checkpoint_task
     mem_free(kept);
 }
 
-/* Waits until this slot keeps a commit. HVD_E_REVOKED: the attempt is over; HVD_E_LOST: the worker
- * has ended before its commit came; HVD_E_NOTFOUND: the only commit that is wanted is gone. */
+/* Waits until a commit of this slot is held. The bell (a futex in the snapshot) is read before the
+ * look and awaited after it, so no change is missed. HVD_E_REVOKED: the attempt is over;
+ * HVD_E_LOST: the worker has ended before its commit came; HVD_E_NOTFOUND: the HOLD wants one
+ * commit only, and that commit is gone. */
 static int hold_await(struct checkpoint_thread *thread, struct held_slot *slot,
                       const struct msg_hold *hold, struct hvd_err *err)
 {
@@ -101,8 +106,10 @@ static int hold_await(struct checkpoint_thread *thread, struct held_slot *slot,
     }
 }
 
-/* A worker that has ended finishes no commit. A worker that has taken its held buffer back tells no
- * end of a commit, and the checkpoint has failed then. */
+/* Waits, slot by slot, while the worker writes a commit, because writing a file at the same time
+ * would slow that commit. The wait ends at until_us. It also ends when the worker has ended (no
+ * commit is finished then), or has taken the memory of its held commit back (no bell rings then,
+ * and the checkpoint has failed), or when the attempt is over. */
 void checkpoint_give_way(struct checkpoint_thread *thread, int64_t until_us)
 {
     const struct checkpoint_task *held = thread->held;
@@ -128,6 +135,8 @@ void checkpoint_give_way(struct checkpoint_thread *thread, int64_t until_us)
     }
 }
 
+/* Ends the hold on all commits of the present HOLD, if there is one, and frees its task. `held` is
+ * set under the mutex, although only this thread writes it, because the agent's loop reads it. */
 void checkpoint_hold_drop(struct checkpoint_thread *thread)
 {
     struct checkpoint_task *held = thread->held;
@@ -143,10 +152,10 @@ void checkpoint_hold_drop(struct checkpoint_thread *thread)
     checkpoint_task_free(held);
 }
 
-/* Begins the holds of all slots before it waits for any, so that the slots hold the same commit if
- * possible (the driver compares them). Then waits for the commit of each slot. The task stays as
- * `held`; a second task, with a copy of its message, takes the result to the agent's loop, which
- * frees the second task. No result follows if the attempt is over. */
+/* Carries out a HOLD. First the holds of all slots begin, and only then the thread waits for the
+ * commit of each slot: so the slots hold the same commit if possible (the driver compares them).
+ * The task stays as `held`; a second task, with a copy of its message, takes the result to the
+ * agent's loop, which frees the second task. No result follows if the attempt is over. */
 void checkpoint_hold_run(struct checkpoint_thread *thread, struct checkpoint_task *task)
 {
     uint64_t number = task->msg.u.hold.number;
@@ -155,7 +164,7 @@ void checkpoint_hold_run(struct checkpoint_thread *thread, struct checkpoint_tas
     int rc = 0;
 
     if (thread->held && thread->held->msg.u.hold.number == number && thread->held->complete) {
-        hold_answer(thread, task, &err); /* the driver has asked twice */
+        hold_answer(thread, task, &err); /* the driver has repeated a HOLD that was carried out */
         return;
     }
     checkpoint_hold_drop(thread);

@@ -1,8 +1,8 @@
 /*
- * checkpoint_save.c: writes one file of a checkpoint out of a held commit, without a copy of
- * the whole. Called by checkpoint_thread.c. Invariant: a SAVED without an error says that the file
- * is durable, and that all its bytes were compared with the checksums that the worker made with the
- * commit.
+ * checkpoint_save.c: writes one file of a checkpoint from the memory of a held commit, of which no
+ * copy is made. Called by checkpoint_thread.c. Invariant: a SAVED without an error says that the
+ * file is durable, and that all its bytes were compared with the checksums that the worker made
+ * with the commit.
  */
 #include "agent/checkpoint/checkpoint_internal.h"
 #include "base/mem.h"
@@ -18,27 +18,29 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The work on a file waits for commits for so many times the work so far, beside give_way_us. */
+/* While a file is written, the thread pauses for commits of workers. All pauses of one file
+ * together last at most give_way_us and GIVE_WAY_TIMES the time that was spent on the file itself.
+ */
 #define GIVE_WAY_TIMES 3
 
 struct save {
     struct checkpoint_thread *thread;
     const struct msg_save *asked;
     const struct snapshot *snapshot;
-    const uint8_t *bytes;        /* the held commit */
-    struct part_source *sources; /* one for each entry */
-    struct checkpoint_store *storage;
-    char name[LIMIT_CHECKPOINT_NAME_BYTES + 1]; /* FOLDER/NAME */
+    const uint8_t *bytes;                       /* the held commit */
+    struct part_source *sources;                /* where the bytes of each entry are */
+    struct checkpoint_store *storage;           /* the place of all checkpoints */
+    char name[LIMIT_CHECKPOINT_NAME_BYTES + 1]; /* the file in `storage`: FOLDER/NAME */
     int64_t began_us;
-    int64_t waited_us; /* for workers that wrote commits */
-    struct part_written written;
+    int64_t waited_us;           /* the pauses for workers that wrote commits */
+    struct part_written written; /* length and checksums of the file */
 };
 
-/* A part_stop_fn, called before each chunk. It first waits while a worker of this host writes a
- * commit, because both would share the bandwidth of the memory, and the training waits for the end
- * of the commit. The waits make the work on a file at most GIVE_WAY_TIMES longer, so a training
- * that does little but commits gets its checkpoints. true: the attempt is over, or the snapshot
- * holds the commit no longer. */
+/* Called before each chunk of the file (a part_stop_fn). First the thread pauses while a worker of
+ * this host writes a commit: both would share the bandwidth of the memory, and the training waits
+ * for the end of its commit. The pauses are limited (GIVE_WAY_TIMES), so that a program which does
+ * little but commits gets its checkpoints, too. Returns true if the write must stop: the attempt is
+ * over, or the snapshot holds the commit no longer. */
 static bool save_should_stop(void *arg)
 {
     struct save *save = arg;
@@ -52,7 +54,8 @@ static bool save_should_stop(void *arg)
            !snapshot_hold_stands(save->snapshot);
 }
 
-/* Finds the commit that is held for this slot. */
+/* Finds the commit that the SAVE names among the held ones. HVD_E_STATE: its slot holds none for
+ * this attempt, or another one. */
 static int save_find(struct save *save, struct hvd_err *err)
 {
     const struct checkpoint_task *held = save->thread->held;
@@ -80,8 +83,9 @@ static int save_find(struct save *save, struct hvd_err *err)
                    save->asked->slot, save->asked->number);
 }
 
-/* Finds the bytes of each entry in the commit. No number of the message or of the snapshot is
- * believed: an entry lies within the commit, and a custom entry is not longer than its room. */
+/* Finds the bytes of each entry in the held commit. The numbers in the message and in the snapshot
+ * may be wrong, so they are checked: an entry must lie within the commit, and a custom entry must
+ * not be longer than its room. */
 static int save_find_entries(struct save *save, struct hvd_err *err)
 {
     const struct msg_entry_list *entries = &save->asked->entries;
@@ -120,8 +124,8 @@ static int save_find_entries(struct save *save, struct hvd_err *err)
     return 0;
 }
 
-/* Writes the file. A file with an error is removed. A file that cannot be removed does no harm,
- * because no manifest will name that file. */
+/* Writes the file, and compares the checksums afterwards. A file with an error is removed. If it
+ * cannot be removed it does no harm, because no manifest will name it. */
 static int save_write(struct save *save, struct hvd_err *err)
 {
     const struct part_sources sources = { .commit = save->asked->commit,
@@ -158,6 +162,7 @@ static int save_write(struct save *save, struct hvd_err *err)
             verified = chunk;
         }
     }
+    /* the worker may have taken the memory back during the last read: then the bytes are wrong */
     if (!rc && !snapshot_hold_stands(save->snapshot))
         rc = HVD_E_REVOKED;
     if (rc)
@@ -191,6 +196,7 @@ void checkpoint_save_run(struct checkpoint_thread *thread, struct checkpoint_tas
         rc = thread->config.open(where, &save.storage, &err);
     if (!rc)
         rc = save_write(&save, &err);
+    /* two causes of a stop: the attempt is over, or the worker has taken the memory back */
     if (rc == HVD_E_REVOKED && !snapshot_hold_stands(save.snapshot))
         rc = err_set(&err, HVD_E_NOMEM,
                      "slot %u: the worker needed the memory of the held commit; a checkpoint needs "

@@ -8,6 +8,8 @@
 
 #include <sys/eventfd.h>
 
+/* true: the attempt of this number is the one under way. false: it is over, or the agent ends, so
+ * no result is wanted. */
 bool checkpoint_is_wanted(struct checkpoint_thread *thread, uint64_t number)
 {
     bool wanted;
@@ -18,6 +20,8 @@ bool checkpoint_is_wanted(struct checkpoint_thread *thread, uint64_t number)
     return wanted;
 }
 
+/* Gives a task and a copy of its result to the agent's loop, which frees the task. A result of type
+ * 0 stands for a lack of memory. */
 void checkpoint_answer(struct checkpoint_thread *thread, struct checkpoint_task *task,
                        const struct msg *result)
 {
@@ -29,6 +33,7 @@ void checkpoint_answer(struct checkpoint_thread *thread, struct checkpoint_task 
     (void)eventfd_write(thread->to_loop, 1);
 }
 
+/* Frees a task, and puts down the snapshots of its slots. */
 void checkpoint_task_free(struct checkpoint_task *task)
 {
     for (size_t i = 0; i < task->slot_count; i++)

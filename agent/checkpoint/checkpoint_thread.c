@@ -1,8 +1,8 @@
 /*
- * checkpoint_thread.c: the thread that holds and writes, and the lists between this thread and the
- * agent's loop. Called by agent/io/loop_checkpoint.c. Invariants: a task is in one list, or the
- * thread carries it out; the loop never waits for the thread, except in checkpoint_thread_stop, for
- * a bounded time.
+ * checkpoint_thread.c: the thread that holds commits and writes checkpoints, and the lists between
+ * this thread and the agent's loop. Called by agent/io/loop*.c. Invariants: a task is in one list,
+ * or the thread carries it out; the loop never waits for the thread, except in
+ * checkpoint_thread_stop, for a bounded time.
  */
 #include "agent/checkpoint/checkpoint_internal.h"
 #include "base/limits.h"
@@ -20,9 +20,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Below the agent's loop and the threads of workers. */
+/* nice value of the thread: it runs after the agent's loop and the threads of workers */
 #define THREAD_NICE 10
 
+/* Takes the oldest task out of a list; NULL: the list is empty. */
 static struct checkpoint_task *thread_take(struct list *list)
 {
     struct checkpoint_task *task =
@@ -33,12 +34,14 @@ static struct checkpoint_task *thread_take(struct list *list)
     return task;
 }
 
+/* Returns the number of the attempt (one try at a checkpoint) that a task belongs to. */
 static uint64_t thread_number_of(const struct checkpoint_task *task)
 {
     return task->msg.type == MSG_HOLD ? task->msg.u.hold.number : task->msg.u.save.number;
 }
 
-/* Frees everything but the event of the loop. */
+/* Frees everything but `told`, the event of the agent's loop. Called by the loop when the thread
+ * has ended, or by the thread when the loop no longer waits for it. */
 static void checkpoint_thread_destroy(struct checkpoint_thread *thread)
 {
     struct checkpoint_task *task;
@@ -52,7 +55,8 @@ static void checkpoint_thread_destroy(struct checkpoint_thread *thread)
     mem_free(thread);
 }
 
-/* The thread. Its priority is lower than that of all threads of the training. */
+/* The thread: carries out the tasks of the agent's loop, one after the other, and ends holds whose
+ * attempt is over. Its priority is lower than that of all threads of the training. */
 static void *checkpoint_thread_main(void *arg)
 {
     const struct sched_param none = { 0 };
@@ -60,11 +64,12 @@ static void *checkpoint_thread_main(void *arg)
     bool stopping = false;
     bool abandoned;
 
-    (void)setpriority(PRIO_PROCESS, 0, THREAD_NICE); /* of this thread alone */
+    (void)setpriority(PRIO_PROCESS, 0, THREAD_NICE); /* on Linux: of this thread alone */
     (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
     while (!stopping) {
         struct checkpoint_task *task;
 
+        /* waits for a task, for the end, or for the end of the attempt whose commits are held */
         pthread_mutex_lock(&thread->mutex);
         while (!thread->stopping && list_empty(&thread->asked) &&
                (!thread->held || thread_number_of(thread->held) == thread->wanted))
@@ -96,7 +101,7 @@ static void *checkpoint_thread_main(void *arg)
     return NULL;
 }
 
-/* Called in the agent's loop when there are results. */
+/* Called in the agent's loop when the thread has answered tasks: passes their results on. */
 static void checkpoint_thread_on_told(evutil_socket_t fd, short what, void *arg)
 {
     struct checkpoint_thread *thread = arg;
@@ -116,6 +121,7 @@ static void checkpoint_thread_on_told(evutil_socket_t fd, short what, void *arg)
     }
 }
 
+/* Makes the lists and the eventfd, and starts the thread. On failure all of it is freed. */
 int checkpoint_thread_start(struct event_base *base, const struct checkpoint_config *config,
                             const struct checkpoint_ops *ops, void *arg,
                             struct checkpoint_thread **ret_thread, struct hvd_err *err)
@@ -169,6 +175,8 @@ static void thread_wake(struct checkpoint_thread *thread)
         snapshot_ring(thread->awaited);
 }
 
+/* Ends the thread, and waits for that for at most stop_us. A thread that hangs in a write is left
+ * alone: it frees everything itself when the write returns, or ends with the process. */
 void checkpoint_thread_stop(struct checkpoint_thread *thread)
 {
     int64_t until_us;
@@ -197,9 +205,9 @@ void checkpoint_thread_stop(struct checkpoint_thread *thread)
     }
 }
 
-/* Gives a copy of the message to the thread. A HOLD becomes the attempt that is wanted, even if it
- * is dropped, so the thread gives up what it still has of earlier attempts. Called in the loop,
- * which never waits here. */
+/* Gives a copy of a HOLD or SAVE to the thread. The attempt of a HOLD becomes the one that is
+ * wanted, even if the HOLD itself is dropped because too many tasks wait: so the thread ends what
+ * it still has of earlier attempts. Called in the agent's loop, which never waits here. */
 int checkpoint_thread_ask(struct checkpoint_thread *thread, const struct msg *msg)
 {
     struct checkpoint_task *task = mem_zalloc(sizeof(*task));
@@ -239,6 +247,8 @@ int checkpoint_thread_ask(struct checkpoint_thread *thread, const struct msg *ms
     return 0;
 }
 
+/* The driver ends this attempt and earlier ones: the thread drops their commits when it is woken.
+ */
 void checkpoint_thread_release(struct checkpoint_thread *thread, uint64_t number)
 {
     pthread_mutex_lock(&thread->mutex);
@@ -248,6 +258,8 @@ void checkpoint_thread_release(struct checkpoint_thread *thread, uint64_t number
     pthread_mutex_unlock(&thread->mutex);
 }
 
+/* The worker of this slot has ended: a thread that awaits a commit of that worker waits no longer.
+ */
 void checkpoint_thread_ended(struct checkpoint_thread *thread, uint32_t slot)
 {
     pthread_mutex_lock(&thread->mutex);

@@ -19,14 +19,15 @@ struct checkpoint_thread;
 
 struct checkpoint_config {
     struct snapshots *snapshots; /* borrowed as long as the thread lives; used in the loop only */
-    int (*open)(const char *where, struct checkpoint_store **ret_storage,
-                struct hvd_err *err); /* checkpoint_store_open */
+    /* opens the place of the job's checkpoints: checkpoint_store_open, or a function of a test */
+    int (*open)(const char *where, struct checkpoint_store **ret_storage, struct hvd_err *err);
     int64_t stop_us; /* how long checkpoint_thread_stop waits for a write that hangs */
-    /* How long a file may wait for workers that write commits, before it has taken any time. */
+    /* How long the work on a file may pause at its beginning for workers that write commits. Later
+     * the work may pause for longer (checkpoint_save.c). */
     int64_t give_way_us;
 };
 
-/* Called in the agent's loop. */
+/* The callbacks of the thread; they are called in the agent's loop. */
 struct checkpoint_ops {
     /* The result of a HOLD or SAVE, a HOLDING or SAVED; borrowed. NULL: no memory is left, and the
      * result is lost. */
@@ -34,7 +35,8 @@ struct checkpoint_ops {
     bool (*runs)(void *arg, uint32_t slot); /* does a worker run in this slot? */
 };
 
-/* HVD_E_NOMEM: no memory is left; HVD_E_LIMIT: no further thread or descriptor can be had. */
+/* Starts the thread. HVD_E_NOMEM: no memory is left; HVD_E_LIMIT: no thread or descriptor is left.
+ */
 int checkpoint_thread_start(struct event_base *base, const struct checkpoint_config *config,
                             const struct checkpoint_ops *ops, void *arg,
                             struct checkpoint_thread **ret_thread, struct hvd_err *err) MUST_CHECK;
@@ -43,13 +45,13 @@ int checkpoint_thread_start(struct event_base *base, const struct checkpoint_con
  * it frees itself when the write returns, or dies with the process. NULL is allowed. */
 void checkpoint_thread_stop(struct checkpoint_thread *thread);
 
-/* Begins an attempt with a HOLD, and ends the attempts before it; or carries out a SAVE. The
- * message is copied. 0 also if LIMIT_CHECKPOINT_TASKS messages wait already: then this message is
- * dropped with a warning, no result follows, and the driver gives the attempt up after its time
- * limit. HVD_E_NOMEM: no result follows. */
+/* Gives the thread a HOLD, which begins an attempt at a checkpoint and ends earlier attempts, or a
+ * SAVE. The message is copied. If LIMIT_CHECKPOINT_TASKS messages wait already, this message is
+ * dropped with a warning, and 0 is returned, too: no result follows, and the driver ends the
+ * attempt after its time limit. HVD_E_NOMEM: no result follows. */
 int checkpoint_thread_ask(struct checkpoint_thread *thread, const struct msg *msg) MUST_CHECK;
 
-/* Ends the attempts up to this number. */
+/* Ends the attempts up to and with this number: their commits are held no longer. */
 void checkpoint_thread_release(struct checkpoint_thread *thread, uint64_t number);
 
 /* The worker of this slot has ended: its next commit will not come. */

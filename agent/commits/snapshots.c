@@ -17,7 +17,7 @@
 
 struct shared_snapshot {
     struct snapshot *snapshot;
-    atomic_uint holders;
+    atomic_uint holders; /* the table, and each caller that has found the snapshot */
 };
 
 struct slot {
@@ -32,16 +32,18 @@ struct slot {
 
 struct snapshots {
     pthread_mutex_t mutex;
-    struct VEC(struct slot) slots; /* sorted by slot number */
+    struct VEC(struct slot) slots; /* indexed by slot number */
 };
 
-/* Adds a holder. Called under the mutex, because a snapshot without a holder is being freed. */
+/* Adds a holder to a snapshot of the table. Called under the mutex: while it is held, the table
+ * itself is a holder, so the snapshot cannot be freed at the same time. */
 static struct shared_snapshot *snapshots_take(struct shared_snapshot *shared)
 {
     atomic_fetch_add(&shared->holders, 1);
     return shared;
 }
 
+/* One holder uses the snapshot no longer: the last one frees it. */
 void shared_snapshot_put_down(struct shared_snapshot *shared)
 {
     if (!shared || atomic_fetch_sub(&shared->holders, 1) > 1)
@@ -50,23 +52,26 @@ void shared_snapshot_put_down(struct shared_snapshot *shared)
     mem_free(shared);
 }
 
-/* The snapshot is borrowed while the caller is a holder of `shared`. */
+/* Returns the memory of the snapshot, borrowed while the caller is a holder of `shared`. */
 struct snapshot *shared_snapshot_of(const struct shared_snapshot *shared)
 {
     return shared->snapshot;
 }
 
+/* The table holds this snapshot no longer; a caller that has found it may still use it. */
 static void snapshots_drop(struct shared_snapshot **shared)
 {
     shared_snapshot_put_down(*shared);
     *shared = NULL;
 }
 
+/* Returns the entry of a slot; NULL: no worker of that slot has asked for a snapshot. */
 static struct slot *snapshots_slot(struct snapshots *snapshots, uint32_t slot)
 {
     return slot < snapshots->slots.count ? &snapshots->slots.items[slot] : NULL;
 }
 
+/* Returns the newest whole commit in a snapshot, which may be NULL; 0: none. */
 static uint64_t snapshots_newest_of(const struct shared_snapshot *shared)
 {
     return shared ? snapshot_newest(shared->snapshot) : 0;
@@ -112,6 +117,7 @@ void snapshots_free(struct snapshots *snapshots)
     mem_free(snapshots);
 }
 
+/* true: the snapshot was made for this manifest (list of entries) and these sizes. */
 static bool snapshots_have_shape(const struct shared_snapshot *shared,
                                  const struct snapshot_shape *shape)
 {
@@ -121,9 +127,9 @@ static bool snapshots_have_shape(const struct shared_snapshot *shared,
            has->replicated_bytes == shape->replicated_bytes;
 }
 
-/* PROTOCOL.md, SNAPSHOT: a snapshot of the same manifest is granted again, with its commits;
- * otherwise a new snapshot is made, and the older snapshot stays until the new one holds a whole
- * commit. Called under the mutex. */
+/* Gives a worker the snapshot of its slot. PROTOCOL.md, SNAPSHOT: a snapshot of the same manifest
+ * (list of entries) is granted again, with its commits; otherwise a new snapshot is made, and the
+ * older snapshot stays until the new one holds a whole commit. Called under the mutex. */
 static int snapshots_grant_slot(struct slot *slot, uint64_t incarnation,
                                 const struct snapshot_shape *shape, int *ret_fd,
                                 struct hvd_err *err)
@@ -149,7 +155,7 @@ static int snapshots_grant_slot(struct slot *slot, uint64_t incarnation,
     }
     if (!slot->newer || !snapshots_have_shape(slot->newer, shape)) {
         /* A snapshot without a whole commit is dropped first, to free its memory for the new one.
-         * No caller misses it if snapshot_create then fails. */
+         * No commit is lost by that, also if snapshot_create then fails. */
         if (slot->newer && !snapshots_newest_of(slot->newer))
             snapshots_drop(&slot->newer);
         made = mem_zalloc(sizeof(*made));
@@ -224,6 +230,7 @@ int snapshots_grant(struct snapshots *snapshots, uint32_t slot, uint64_t incarna
     return rc;
 }
 
+/* Returns the newest whole commit in the two snapshots of a slot; 0: none. */
 static uint64_t snapshots_newest_in(const struct slot *slot)
 {
     uint64_t newer = snapshots_newest_of(slot->newer);
@@ -265,6 +272,7 @@ int snapshots_kept(struct snapshots *snapshots, struct arena *arena, struct msg_
     return 0;
 }
 
+/* The worker of the slot has left in order: its snapshots are dropped after SNAPSHOTS_LEFT_US. */
 void snapshots_left(struct snapshots *snapshots, uint32_t slot, int64_t now_us)
 {
     pthread_mutex_lock(&snapshots->mutex);
@@ -291,6 +299,7 @@ void snapshots_tidy(struct snapshots *snapshots, int64_t now_us)
     pthread_mutex_unlock(&snapshots->mutex);
 }
 
+/* true: this snapshot, which may be NULL, has this manifest and holds this whole commit. */
 static bool snapshots_hold(const struct shared_snapshot *shared, uint64_t manifest, uint64_t commit)
 {
     return shared && snapshot_shape(shared->snapshot)->manifest == manifest &&

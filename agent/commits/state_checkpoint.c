@@ -24,18 +24,18 @@
 #include <unistd.h>
 
 struct reading {
-    atomic_uint holders;
-    struct msg fetch; /* a copy */
-    int wake;
-    struct shared_snapshot *shared;
-    uint8_t *into;
+    atomic_uint holders;            /* the fetch, and the thread while it runs */
+    struct msg fetch;               /* a copy of the FETCH */
+    int wake;                       /* eventfd that is written when the reading is over */
+    struct shared_snapshot *shared; /* the worker's snapshot; the reading is a holder of it */
+    uint8_t *into;                  /* the open buffer in that snapshot */
 
     pthread_mutex_t mutex; /* protects `cancelled`, the bytes of `into` and the result */
-    bool cancelled;
-    bool over;
+    bool cancelled;        /* no byte may be written into the snapshot any more */
+    bool over;             /* the thread is done, and `result` is valid */
     struct reading_result result;
 
-    /* the fields below belong to the thread */
+    /* only the thread of the reading uses the fields below */
     struct checkpoint_store *store;
     struct checkpoint_manifest manifest;
     struct checkpoint_reader *reader;
@@ -47,10 +47,12 @@ struct reading {
 /* An entry, and where its bytes are in the commit. */
 struct read_entry {
     const struct msg_entry *entry;
-    uint64_t used; /* bytes in the commit, the length of a custom entry included */
-    uint64_t length;
+    uint64_t used;   /* bytes in the commit, the length of a custom entry included */
+    uint64_t length; /* bytes of the entry's value in the checkpoint */
 };
 
+/* Returns the folder of the checkpoint that is the source of a FETCH; NULL: the sources are
+ * workers. The folder is an address that begins with "checkpoint=". */
 const char *reading_folder(const struct msg_fetch *fetch)
 {
     for (size_t i = 0; i < fetch->sources.count; i++) {
@@ -64,6 +66,7 @@ const char *reading_folder(const struct msg_fetch *fetch)
     return NULL;
 }
 
+/* Makes a reading with the fetch as its only holder; the thread is started by reading_start. */
 int reading_create(const struct msg *fetch, int wake, struct reading **ret_reading)
 {
     struct reading *reading = mem_zalloc(sizeof(*reading));
@@ -86,6 +89,7 @@ int reading_create(const struct msg *fetch, int wake, struct reading **ret_readi
     return 0;
 }
 
+/* A holder uses the reading no longer: the last one, the fetch or the thread, frees it. */
 void reading_put_down(struct reading *reading)
 {
     if (!reading || atomic_fetch_sub(&reading->holders, 1) > 1)
@@ -98,6 +102,8 @@ void reading_put_down(struct reading *reading)
     mem_free(reading);
 }
 
+/* Forbids the thread to write into the snapshot. The thread may still hang in a read of the disk:
+ * it notices the end before its next write. */
 void reading_cancel(struct reading *reading)
 {
     pthread_mutex_lock(&reading->mutex);
@@ -105,6 +111,7 @@ void reading_cancel(struct reading *reading)
     pthread_mutex_unlock(&reading->mutex);
 }
 
+/* Asked by the thread of the fetch when it was woken: is the thread of the reading done? */
 bool reading_is_over(struct reading *reading, struct reading_result *ret_result)
 {
     bool over;
@@ -119,7 +126,8 @@ bool reading_is_over(struct reading *reading, struct reading_result *ret_result)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Compares an entry of the worker with that of the checkpoint. */
+/* Compares an entry that the worker has registered with the entry of that name in the checkpoint.
+ * HVD_E_MISMATCH: there is none, or its kind, type or size is another one. */
 static int reading_compare(const struct reading *reading, const struct msg_entry *ours,
                            struct hvd_err *err)
 {
@@ -153,6 +161,7 @@ static int reading_compare(const struct reading *reading, const struct msg_entry
     return 0;
 }
 
+/* Compares two entries for qsort: the lower offset in the commit comes first. */
 static int reading_by_offset(const void *one, const void *other)
 {
     uint64_t left = ((const struct read_entry *)one)->entry->offset;
@@ -161,8 +170,9 @@ static int reading_by_offset(const void *one, const void *other)
     return (left > right) - (left < right);
 }
 
-/* Lists the entries to read, sorted by offset. Entries per rank are read only if the checkpoint was
- * made by as many ranks as the round has. */
+/* Lists the entries to read, sorted by offset, and checks that each lies in the snapshot and fits
+ * the checkpoint. Entries per rank are read only if the checkpoint was made by as many ranks as the
+ * round has. */
 static int reading_list(struct reading *reading, struct hvd_err *err)
 {
     const struct msg_fetch *fetch = &reading->fetch.u.fetch;
@@ -204,6 +214,7 @@ static int reading_list(struct reading *reading, struct hvd_err *err)
                          "entry \"%s\" has room for %" PRIu64 " bytes, and %" PRIu64
                          " bytes in the checkpoint; register the entry with that much room",
                          entry->name, entry->bytes, read->length);
+        /* an entry without bytes is not read: the next one takes its place in the list */
         read->entry = entry;
         read->used = begin + read->length;
         reading->count += read->used > 0;
@@ -213,7 +224,8 @@ static int reading_list(struct reading *reading, struct hvd_err *err)
     return rc;
 }
 
-/* Puts a chunk into the snapshot; `empty`: no entry has bytes in it. */
+/* Puts the chunk that was read into the snapshot, with its checksum. `empty`: no entry has bytes in
+ * this chunk, so only the checksum SUM_NONE is set. HVD_E_REVOKED: the reading was cancelled. */
 static int reading_put(struct reading *reading, uint64_t chunk, bool empty, struct hvd_err *err)
 {
     struct snapshot *snapshot = shared_snapshot_of(reading->shared);
@@ -238,13 +250,13 @@ static int reading_put(struct reading *reading, uint64_t chunk, bool empty, stru
     return rc;
 }
 
-/* Makes the commit chunk by chunk, as copy_commit does: bytes between entries are zero, and a chunk
- * without any bytes of entries has no checksum. */
+/* Makes the commit chunk by chunk, as copy_commit makes it in a worker: bytes between entries are
+ * zero, and a chunk without any bytes of entries has no checksum. */
 static int reading_copy(struct reading *reading, struct hvd_err *err)
 {
     const struct snapshot_shape *shape = snapshot_shape(shared_snapshot_of(reading->shared));
     uint64_t bytes = reading->result.per_rank ? shape->bytes : shape->replicated_bytes;
-    size_t first = 0; /* the entries before have no bytes at or after the chunk */
+    size_t first = 0; /* all entries before this one end before the chunk */
     int rc = 0;
 
     for (uint64_t chunk = 0; chunk < bytes / STATE_CHUNK_BYTES && !rc; chunk++) {
@@ -256,7 +268,8 @@ static int reading_copy(struct reading *reading, struct hvd_err *err)
         for (size_t i = first; i < reading->count && !rc; i++) {
             const struct read_entry *read = &reading->entries[i];
             uint64_t offset = read->entry->offset;
-            uint64_t head = read->used - read->length; /* bytes of the length */
+            uint64_t head =
+                read->used - read->length; /* bytes that say the length; 0: not custom */
             uint64_t begin, end;
             uint8_t *at;
 
@@ -270,7 +283,7 @@ static int reading_copy(struct reading *reading, struct hvd_err *err)
             begin = offset < from ? from - offset : 0;
             end = offset + read->used > to ? to - offset : read->used;
             at = reading->chunk + (offset + begin - from);
-            /* a custom entry has its length before its bytes */
+            /* a custom entry has its length before its bytes, the lowest byte first */
             for (; begin < head && begin < end; begin++)
                 *at++ = (uint8_t)(read->length >> 8 * begin);
             reading->result.bytes += end - begin;
@@ -285,6 +298,8 @@ static int reading_copy(struct reading *reading, struct hvd_err *err)
     return rc;
 }
 
+/* The thread of a reading: opens the checkpoint and copies its entries into the snapshot. Then it
+ * sets the result, wakes the thread of the fetch, and puts the reading down. */
 static void *reading_main(void *arg)
 {
     struct reading *reading = arg;
@@ -323,6 +338,7 @@ static void *reading_main(void *arg)
     return NULL;
 }
 
+/* Starts the thread of the reading, which becomes its second holder. */
 int reading_start(struct reading *reading, struct shared_snapshot *snapshot, uint8_t *into)
 {
     pthread_t thread;

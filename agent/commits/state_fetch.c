@@ -14,6 +14,7 @@
 /* How long one slice copies chunks before other events are handled. */
 #define SLICE_US (2 * TIME_MS)
 
+/* Runs the next step when the event loop has handled the events that wait. */
 static void fetch_step_soon(struct fetch *fetch)
 {
     static const struct timeval at_once = { 0, 0 };
@@ -22,7 +23,8 @@ static void fetch_step_soon(struct fetch *fetch)
         fetch_end(fetch, HVD_E_NOMEM, err_text(HVD_E_NOMEM));
 }
 
-/* Goes on with the next source on this host that holds the commit, or else with other agents. */
+/* Looks for the next source of the FETCH that is a slot of this host and holds the commit: its
+ * chunks are copied from now on. If there is none, other agents are asked. */
 static void fetch_next_source(struct fetch *fetch)
 {
     const struct msg_source_list *sources = &fetch->msg.u.fetch.sources;
@@ -49,8 +51,9 @@ static void fetch_next_source(struct fetch *fetch)
 }
 
 /* Runs one step of the fetch. A timer calls it, so that other events are handled between two steps.
- * With a local snapshot the step copies chunks from it for SLICE_US, or until it does not hold the
- * commit any more. Without one the step is a tick for the other agents that are asked. */
+ * While a snapshot on this host is the source, the step copies chunks from that snapshot for
+ * SLICE_US, or until that snapshot holds the commit no longer. Otherwise other agents are asked,
+ * and the step is their tick (sources_tick). */
 static void fetch_on_step(evutil_socket_t fd, short what, void *arg)
 {
     struct fetch *fetch = arg;
@@ -76,6 +79,7 @@ static void fetch_on_step(evutil_socket_t fd, short what, void *arg)
             local->next++;
         chunk = local->next;
         sum = bytes ? snapshot_chunk_sum(from, asked->commit, chunk) : SUM_NONE;
+        /* a chunk with this checksum is in the buffer already, from an earlier fetch */
         if (sum != SUM_NONE && snapshot_sum(fetch->into.snapshot, chunk) != sum) {
             if (fetch_take(fetch, chunk, bytes + chunk * STATE_CHUNK_BYTES, sum)) {
                 lost = "a later commit has overwritten this commit";
@@ -83,8 +87,8 @@ static void fetch_on_step(evutil_socket_t fd, short what, void *arg)
             }
             fetch->answer.local_bytes += STATE_CHUNK_BYTES;
         }
-        /* if the source has dropped the commit meanwhile, the copied bytes may be of a later
-         * commit */
+        /* asked again after the copy: if the source has dropped the commit meanwhile, the bytes and
+         * the checksum may be of a later commit */
         if (!snapshot_find(from, asked->commit)) {
             lost = "the source has dropped the commit";
             break;
@@ -93,7 +97,8 @@ static void fetch_on_step(evutil_socket_t fd, short what, void *arg)
             fetch_leave(fetch, chunk);
         fetch_there(fetch, chunk);
     }
-    /* local source 0 is the worker's own snapshot, which the FETCH does not list */
+    /* with local->source 0 the worker's own snapshot is the source, which the FETCH does not list
+     */
     if (lost && local->source > 0)
         fetch_note(fetch, &asked->sources.items[local->source - 1], lost);
     if (fetch_is_over(fetch))
@@ -123,7 +128,8 @@ static void fetch_begin_reading(struct fetch *fetch)
                   "the agent has no thread left to read a checkpoint; raise ulimit -u");
 }
 
-/* Opens the worker's buffer for the commit, and copies chunks of this host or asks other agents. */
+/* Begins a fetch: opens a buffer in the worker's snapshot for the commit. Then the chunks come from
+ * a checkpoint, from snapshots on this host, or from other agents. */
 void fetch_begin(struct fetch *fetch)
 {
     struct snapshots *snapshots = fetch->thread->config.snapshots;
@@ -131,7 +137,8 @@ void fetch_begin(struct fetch *fetch)
     struct fetch_target *into = &fetch->into;
     const uint8_t *before;
 
-    if (!commit) { /* commit 0 ends an earlier fetch, and reaches holders (PROTOCOL.md, FETCH) */
+    if (!commit) { /* a FETCH of commit 0 fetches nothing (PROTOCOL.md): it connects to its sources,
+                      if it has any */
         if (fetch->msg.u.fetch.sources.count)
             reach_begin(fetch);
         else

@@ -2,10 +2,10 @@
  * state_fetch_internal.h: one fetch, from its FETCH to its FETCHED. Private to state_*.c, which
  * call each other downwards only, in the order of README.md.
  *
- * A chunk is written while the lock `writing` is held, and only until the fetch is forgotten: from
- * then on the buffer belongs to the caller of fetch_forget. The sum of a chunk is SUM_NONE while
- * its bytes change, so a fetch that ends in any state leaves a buffer with which the next fetch can
- * go on.
+ * A chunk (STATE_CHUNK_BYTES of a commit) is written while the lock `writing` is held, and only
+ * until the fetch is forgotten: from then on the buffer belongs to the caller of fetch_forget. The
+ * checksum of a chunk is SUM_NONE while its bytes change. So a fetch may end at any moment: the
+ * next fetch keeps the chunks of the buffer whose checksums are right.
  */
 #ifndef AGENT_COMMITS_STATE_FETCH_INTERNAL_H
 #define AGENT_COMMITS_STATE_FETCH_INTERNAL_H
@@ -13,6 +13,7 @@
 #include "agent/commits/state_checkpoint.h"
 #include "agent/commits/state_internal.h"
 
+/* WANTED: a source must be asked for the chunk; ASKED: a source was; THERE: the bytes are right. */
 enum chunk_mark { CHUNK_WANTED, CHUNK_ASKED, CHUNK_THERE };
 
 struct fetch_answer {
@@ -21,19 +22,19 @@ struct fetch_answer {
     char text[ERR_TEXT_MAX];
     uint64_t bytes;       /* bytes that came from other agents */
     uint64_t local_bytes; /* bytes that were copied on this host */
-    bool per_rank;        /* the entries of the rank came too, from a checkpoint */
+    bool per_rank;        /* a checkpoint has also given the entries per rank */
 };
 
 /* Where the commit goes: the worker's snapshot, and the open buffer in that snapshot. */
 struct fetch_target {
     struct shared_snapshot *shared;
     struct snapshot *snapshot; /* the snapshot inside `shared` */
-    uint8_t *bytes;
-    uint64_t chunks;
-    uint64_t missing; /* the number of chunks that have not arrived yet */
-    uint64_t next;    /* no chunk with a lower index is CHUNK_WANTED */
-    uint8_t *marks;   /* enum chunk_mark of each chunk */
-    bool no_memory;   /* memory ran out while bytes were received */
+    uint8_t *bytes;            /* the open buffer */
+    uint64_t chunks;           /* how many chunks are fetched: those of the replicated entries */
+    uint64_t missing;          /* the number of chunks that have not arrived yet */
+    uint64_t next;             /* no chunk with a lower index is CHUNK_WANTED */
+    uint8_t *marks;            /* enum chunk_mark of each chunk */
+    bool no_memory;            /* memory ran out while bytes were received */
 };
 
 /* The copy of the commit from a snapshot on this host. */
@@ -41,29 +42,29 @@ struct fetch_local {
     /* the snapshot from which chunks are copied now; NULL: no snapshot on this host has the commit,
      * so other agents are asked */
     struct shared_snapshot *from;
-    uint64_t next;
+    uint64_t next; /* the chunk to copy next */
     size_t source; /* index of the next entry of FETCH.sources to look at */
 };
 
 struct fetch {
     struct list link;
     struct state_thread *thread;
-    uint64_t requester; /* the worker connection that asked (see workers_link.h) */
-    uint32_t slot;
-    struct msg msg; /* a copy of the FETCH message */
-    atomic_bool forgotten;
-    pthread_mutex_t writing;
+    uint64_t requester;      /* the worker connection that asked (see workers_link.h) */
+    uint32_t slot;           /* the slot of that worker */
+    struct msg msg;          /* a copy of the FETCH message */
+    atomic_bool forgotten;   /* the worker no longer awaits the commit */
+    pthread_mutex_t writing; /* held while bytes are written into the worker's buffer */
 
-    struct reading *reading; /* of a checkpoint; NULL: the sources are workers */
+    struct reading *reading; /* reads the commit from a checkpoint; NULL: workers are the sources */
     struct fetch_answer answer;
     struct fetch_target into;
     struct fetch_local local;
-    /* fires for the next slice of copying, or for the next tick of the sources */
+    /* timer: the next slice of copying, or the next tick of the sources */
     struct event *step;
     struct list sources; /* list of struct source: other agents that are asked, or will be asked */
 };
 
-/* The state of the connection to one other agent. */
+/* Of an agent that is a source. IDLE: may be dialled; WAITS: dialled again later; OUT: not used. */
 enum source_state { SOURCE_IDLE, SOURCE_DIALLING, SOURCE_OPEN, SOURCE_WAITS, SOURCE_OUT };
 
 /* the most chunks that one source was asked for and has not sent yet */
@@ -71,9 +72,7 @@ enum source_state { SOURCE_IDLE, SOURCE_DIALLING, SOURCE_OPEN, SOURCE_WAITS, SOU
 
 struct source_request {
     uint64_t chunk;
-    /* the checksum of the bytes that this host already has for the chunk; SUM_NONE: no valid
-     * bytes */
-    uint64_t known;
+    uint64_t known; /* checksum of the bytes that this host has for the chunk; SUM_NONE: none */
 };
 
 struct source {
@@ -83,23 +82,24 @@ struct source {
     const struct msg_source *member;
     enum source_state state;
     struct conn *conn;
-    int64_t heard_us; /* time of its last message; in state WAITS: time of the next dial */
+    int64_t heard_us; /* time of the source's last message; WAITS: time of the next dial */
     unsigned dials;   /* number of dials that have failed */
-    /* ring buffer of requests, in the order in which answers arrive */
+    /* ring buffer of `waiting` requests, in the order in which answers arrive; `at`: the first */
     struct source_request asked[SOURCE_WINDOW];
     size_t at;
     size_t waiting;
 };
 
-/* state_progress.c */
+/* state_progress.c: what happens to one fetch and its chunks */
 
 /* Copies the bytes of a chunk into the worker's buffer. HVD_E_CORRUPT: the bytes do not have this
  * checksum; HVD_E_NOMEM: no memory is left; HVD_E_REVOKED: the worker awaits no fetch any more. */
 int fetch_take(struct fetch *fetch, uint64_t chunk, const uint8_t *bytes, uint64_t sum) MUST_CHECK;
 /* Marks a chunk as done although the commit never wrote it: its bytes have no meaning. */
 void fetch_leave(struct fetch *fetch, uint64_t chunk);
-/* marks the chunk as arrived; the fetch may end here */
+/* Marks the chunk as arrived. The caller then asks fetch_is_over. */
 void fetch_there(struct fetch *fetch, uint64_t chunk);
+/* Notes why this source is not used: for the log, and for the text of a failed fetch. */
 void fetch_note(struct fetch *fetch, const struct msg_source *source, const char *why);
 /* true: the fetch has ended, because all chunks have arrived, or because the fetch cannot or must
  * not go on */
@@ -107,14 +107,14 @@ bool fetch_is_over(struct fetch *fetch);
 /* Ends the fetch with its answer. On return the agent's loop may have freed the fetch. */
 void fetch_end(struct fetch *fetch, int code, const char *text);
 
-/* true: `source` is a slot of this host */
+/* true: `source` is a slot of this host, whose snapshot can be copied */
 bool fetch_is_here(const struct fetch *fetch, const struct msg_source *source);
 
 /* the address at which the agent of this member serves commits; NULL: it has none */
 const char *source_address_of(const struct msg_source *member);
 
-/* state_source.c */
-void sources_begin(struct fetch *fetch); /* ends the fetch if no source is left */
-void sources_tick(struct fetch *fetch);
+/* state_source.c: the other agents that are asked for chunks */
+void sources_begin(struct fetch *fetch); /* asks other agents; ends the fetch if there are none */
+void sources_tick(struct fetch *fetch);  /* called in steps while other agents are asked */
 
 #endif

@@ -27,10 +27,10 @@ struct state_thread {
     void *arg;
     pthread_t thread;
 
-    pthread_mutex_t mutex; /* protects the fields up to `stopping`; held for short moments only */
-    pthread_cond_t listened;
-    struct list asked;   /* lists of struct fetch, the oldest first: asked, running, answered */
-    struct list running; /* at most one fetch per `requester` */
+    pthread_mutex_t mutex;   /* protects the fields up to `stopping`; held for short moments only */
+    pthread_cond_t listened; /* the thread has tried to listen at the address in `wanted` */
+    struct list asked;       /* lists of struct fetch, the oldest first: asked, running, answered */
+    struct list running;     /* at most one fetch per `requester` */
     struct list answered;
     char wanted[ADDRESS_TEXT_MAX]; /* the host address to listen at next; "": no request is open */
     /* the address at which the thread serves commits; "": the thread serves none */
@@ -44,18 +44,18 @@ struct state_thread {
      * only if the eventfd is full: then the eventfd is readable anyway. */
     int to_thread;
     int to_loop;
-    struct event *told; /* fires in the agent's loop when to_loop is readable */
-    char shown[ADDRESS_TEXT_MAX];
+    struct event *told;           /* fires in the agent's loop when to_loop is readable */
+    char shown[ADDRESS_TEXT_MAX]; /* a copy of `address` for the agent's loop */
 
     /* the thread's own event base; the fields below belong to the thread, too */
     struct event_base *base;
-    struct event *woken;
+    struct event *woken;    /* fires in the thread when to_thread is readable */
     struct event *old_keys; /* timer: when it fires, only the newest key stays accepted */
     uint64_t round;         /* the round of the newest key; 0: no key has come yet */
     uint64_t kept_round;    /* the round of the previous key; 0: that key is refused */
     struct VEC(struct listener *) listeners;
-    struct list servings;
-    struct list early; /* connections to holders that no fetch uses yet (state_reach.c) */
+    struct list servings; /* connections of agents that fetch commits from this one */
+    struct list early;    /* connections to holders that no fetch uses yet (state_reach.c) */
     size_t serving_count;
 };
 
@@ -65,18 +65,19 @@ void serve_accepted(void *arg, struct conn *conn);
  * a round lower than `before` */
 void serve_end(struct state_thread *thread, uint64_t before);
 
-/* state_reach.c: connects to holders; the fetch ends when one is connected, or all have failed */
+/* state_reach.c: a fetch of commit 0 only connects to holders (agents that have a commit): it ends
+ * when one holder is connected, or all have failed */
 void reach_begin(struct fetch *fetch);
 /* Returns an open connection to this address, which the caller owns from now on; NULL: none. */
 struct conn *reach_take(struct fetch *fetch, const char *address);
-void reach_drop(struct state_thread *thread, uint64_t requester); /* closes what was opened for
-                                                                   * `requester`; 0: all */
+/* Closes the connections that were opened for `requester`; 0: all connections. */
+void reach_drop(struct state_thread *thread, uint64_t requester);
 
-/* state_progress.c, state_fetch.c */
+/* state_progress.c, state_fetch.c: one fetch, from its beginning to its answer */
 struct fetch *fetch_create(struct state_thread *thread, uint64_t requester, uint32_t slot,
                            const struct msg *msg) MUST_CHECK;
 void fetch_free(struct fetch *fetch);
-/* the fetch is in `running`; fetch_end is called when it is done */
+/* begins a fetch, which is in the list `running`; fetch_end is called when the fetch is done */
 void fetch_begin(struct fetch *fetch);
 /* the thread was woken: ends the fetch if it was forgotten, or its checkpoint was read */
 void fetch_look(struct fetch *fetch);

@@ -34,7 +34,8 @@ struct fetch *fetch_create(struct state_thread *thread, uint64_t requester, uint
     fetch->thread = thread;
     fetch->requester = requester;
     fetch->slot = slot;
-    /* Without a descriptor for the reading, the fetch finds no source, and says so. */
+    /* If no descriptor is left for reading a checkpoint, `reading` stays NULL: the fetch then finds
+     * no source that is a worker, and its answer says that. */
     if (msg->u.fetch.commit && reading_folder(&msg->u.fetch) &&
         reading_create(msg, thread->to_thread, &fetch->reading) == HVD_E_NOMEM) {
         msg_release(&fetch->msg);
@@ -46,6 +47,7 @@ struct fetch *fetch_create(struct state_thread *thread, uint64_t requester, uint
     return fetch;
 }
 
+/* Frees a fetch that has ended (fetch_end has released the rest), or was never begun. */
 void fetch_free(struct fetch *fetch)
 {
     reading_put_down(fetch->reading);
@@ -54,9 +56,10 @@ void fetch_free(struct fetch *fetch)
     mem_free(fetch);
 }
 
-/* fetch_forget sets the flag before it takes the lock: the thread releases the lock often and takes
- * it again at once. When this function has held the lock, the thread has seen the flag, or will see
- * the flag before it writes. */
+/* The worker no longer awaits the fetch: after the return no byte is written for it. The flag
+ * `forgotten` is set before the lock is taken, because the thread, which copies under the lock,
+ * releases it often and takes it again at once. When this function has held the lock, the thread
+ * has seen the flag, or will see it before it writes. */
 void fetch_forget(struct fetch *fetch)
 {
     atomic_store(&fetch->forgotten, true);
@@ -86,9 +89,10 @@ void fetch_tell(struct fetch *fetch)
         fetch->thread->ops->fetched(fetch->thread->arg, fetch->requester, &fetched);
 }
 
-/* Ends a fetch with this result, and puts it into the list `answered`; `text` says why it has
- * failed, or is a remark. All resources of the fetch are released before it is answered, because
- * the agent's loop frees the fetch after the answer. */
+/* Ends a fetch with this result, and puts the fetch into the list `answered`; `text` says why the
+ * fetch has failed, or is a remark. Its connections and snapshots are released here, in the thread
+ * that uses them. The agent's loop sends the answer and frees the fetch, maybe before this function
+ * returns. */
 void fetch_end(struct fetch *fetch, int code, const char *text)
 {
     struct state_thread *thread = fetch->thread;
@@ -137,6 +141,8 @@ bool fetch_is_over(struct fetch *fetch)
     return true;
 }
 
+/* Called for each running fetch when the thread was woken: ends the fetch if the worker no longer
+ * awaits it, or if its checkpoint was read. */
 void fetch_look(struct fetch *fetch)
 {
     struct reading_result result;
@@ -150,7 +156,8 @@ void fetch_look(struct fetch *fetch)
     }
 }
 
-/* Collects which source was left out and why, for the operator. */
+/* Notes why this source is not used: in the log, and in the text of the answer, which is sent if
+ * the fetch fails. */
 void fetch_note(struct fetch *fetch, const struct msg_source *source, const char *why)
 {
     char *text = fetch->answer.text;
@@ -176,6 +183,7 @@ const char *source_address_of(const struct msg_source *member)
     return NULL;
 }
 
+/* true: the source is a slot of this host, so its commit is copied without a connection. */
 bool fetch_is_here(const struct fetch *fetch, const struct msg_source *source)
 {
     return !strcmp(source->host, fetch->thread->config.host);
@@ -197,8 +205,8 @@ int fetch_take(struct fetch *fetch, uint64_t chunk, const uint8_t *bytes, uint64
         rc = HVD_E_NOMEM;
         fetch->into.no_memory = true;
     } else {
-        /* The checksum is computed from the copy, because another thread may write to the source
-         * bytes. */
+        /* The checksum is computed from the copy: a worker may write over the source bytes at any
+         * time. While the bytes change, the checksum is SUM_NONE. */
         snapshot_set_sum(into, chunk, SUM_NONE);
         memcpy(to, bytes, STATE_CHUNK_BYTES);
         if (sum != SUM_NONE && sum_of(to, STATE_CHUNK_BYTES) == sum)
@@ -210,6 +218,8 @@ int fetch_take(struct fetch *fetch, uint64_t chunk, const uint8_t *bytes, uint64
     return rc;
 }
 
+/* The source says that the commit has no bytes in this chunk: the chunk gets no checksum either.
+ * The caller marks it as arrived. */
 void fetch_leave(struct fetch *fetch, uint64_t chunk)
 {
     pthread_mutex_lock(&fetch->writing);
@@ -218,6 +228,8 @@ void fetch_leave(struct fetch *fetch, uint64_t chunk)
     pthread_mutex_unlock(&fetch->writing);
 }
 
+/* The chunk is complete in the worker's buffer. fetch_is_over ends the fetch when none is missing.
+ */
 void fetch_there(struct fetch *fetch, uint64_t chunk)
 {
     ASSERT(fetch->into.marks[chunk] != CHUNK_THERE);

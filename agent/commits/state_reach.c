@@ -17,12 +17,12 @@
 
 /* the most agents that are dialled for one worker */
 #define REACH_AT_ONCE 8
-#define EARLY_MAX     64
-#define KEPT_US       TIME_MIN
+#define EARLY_MAX     64       /* the most early connections for all workers of this host */
+#define KEPT_US       TIME_MIN /* how long an open connection waits for a fetch that uses it */
 /* How long an agent that does not answer, or refuses, is dialled again and again. */
 #define PATIENCE_US     (5 * TIME_S)
-#define REDIAL_US       (50 * TIME_MS) /* doubled with each try */
-#define REDIALS_DOUBLED 4
+#define REDIAL_US       (50 * TIME_MS) /* the wait after the first failed dial; it doubles */
+#define REDIALS_DOUBLED 4              /* how often the wait doubles */
 
 /* A connection that is being dialled, or is open and waits for the fetch that takes it over. */
 struct early_conn {
@@ -30,17 +30,17 @@ struct early_conn {
     struct state_thread *thread;
     uint64_t requester; /* the worker connection for which `conn` is opened */
     char address[ADDRESS_TEXT_MAX];
-    struct conn *conn; /* NULL: the agent is dialled when `timer` fires */
-    bool open;
-    unsigned tries;
-    int64_t until_us; /* when the agent is given up */
-    struct event *timer;
-    char why[ERR_TEXT_MAX];
+    struct conn *conn;      /* NULL: the agent is dialled when `timer` fires */
+    bool open;              /* the connection is made, and the agent has proved its key */
+    unsigned tries;         /* dials that have failed */
+    int64_t until_us;       /* no dial is repeated after this time */
+    struct event *timer;    /* the next dial; open: the end of KEPT_US */
+    char why[ERR_TEXT_MAX]; /* why the agent is not dialled any more */
 };
 
 static const struct conn_ops reach_conn_ops;
 
-/* Closes an early connection, or gives up its dial. */
+/* Closes an early connection, or ends its dial, and frees the entry. No fetch is answered here. */
 static void reach_free(struct early_conn *early)
 {
     list_remove(&early->link);
@@ -64,8 +64,8 @@ static struct early_conn *reach_find(const struct fetch *fetch, const char *addr
 }
 
 /* Ends each fetch of commit 0 that can be answered: with success when one of its holders is
- * connected; with the reasons when no holder is connected or dialled. `lost`: an agent that was
- * given up just now; NULL: none. */
+ * connected; with the reasons when no holder is connected or dialled. `lost`: an agent that could
+ * not be reached, and is not dialled any more; NULL: none. */
 static void reach_answer(struct state_thread *thread, const struct early_conn *lost)
 {
     LIST_EACH_SAFE (it, after, &thread->running) {
@@ -93,7 +93,8 @@ static void reach_answer(struct state_thread *thread, const struct early_conn *l
     }
 }
 
-/* Sets the timer. false: no memory is left, and the caller gives the agent up. */
+/* Sets the timer of an early connection. false: no memory is left; the caller then ends this early
+ * connection. */
 static bool reach_wait(struct early_conn *early, int64_t us)
 {
     const struct timeval wait = clock_timeval(us);
@@ -101,7 +102,8 @@ static bool reach_wait(struct early_conn *early, int64_t us)
     return !event_add(early->timer, &wait);
 }
 
-/* Answers the fetches that waited for this agent, and frees its entry. */
+/* This agent is not dialled any more: answers the fetches for which it was the last hope, and frees
+ * its entry. The entry leaves the list first, so that reach_answer does not count it. */
 static void reach_give_up(struct early_conn *early, const char *why)
 {
     snprintf(early->why, sizeof(early->why), "%s", why);
@@ -164,6 +166,7 @@ static void reach_on_msg(void *arg, const struct msg *msg)
     reach_free(arg);
 }
 
+/* The connection to a holder could not be made, or is lost. */
 static void reach_on_closed(void *arg, const char *why)
 {
     reach_failed(arg, why);
@@ -189,7 +192,7 @@ void reach_begin(struct fetch *fetch)
         if (!address || strlen(address) >= sizeof(early->address) ||
             fetch_is_here(fetch, &sources->items[i]))
             continue;
-        /* a holder that was dialled before does not count */
+        /* a holder that was dialled for this worker before does not count for REACH_AT_ONCE */
         dialled += !early;
         if (early || list_length(&thread->early) >= EARLY_MAX)
             continue;

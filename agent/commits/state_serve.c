@@ -16,15 +16,17 @@
 /* A puller sends some PULLs before the earlier ones are answered. A puller that sends more than
  * PULLS_AHEAD breaks the protocol. */
 #define PULLS_AHEAD  16
-#define SERVINGS_MAX 1024 /* connections of other agents at the same time */
+#define SERVINGS_MAX 1024 /* the most connections of other agents at the same time */
 
+/* One PULL: the puller wants `count` chunks of a commit, from `first` on. */
 struct pull {
-    uint64_t incarnation; /* sent back with each chunk */
-    uint32_t slot;
+    uint64_t incarnation; /* the worker for which the puller asks; sent back with each chunk */
+    uint32_t slot;        /* the slot of this host that has the commit */
     uint32_t count;
     uint64_t manifest;
     uint64_t commit;
     uint64_t first;
+    /* for each chunk the checksum of the bytes that the puller has; SUM_NONE: it has none */
     uint64_t known[LIMIT_PULL_CHUNKS];
 };
 
@@ -33,13 +35,14 @@ struct serving {
     struct list link;
     struct state_thread *thread;
     struct conn *conn;
-    struct pull pulls[PULLS_AHEAD]; /* ring buffer */
-    size_t at;
-    size_t waiting;
-    uint32_t answered;             /* number of chunks of pulls[at] that were sent */
-    struct shared_snapshot *lends; /* the snapshot whose bytes are being sent; NULL: none */
+    struct pull pulls[PULLS_AHEAD]; /* ring buffer of the PULLs that are not answered yet */
+    size_t at;                      /* index of the oldest PULL, which is being answered */
+    size_t waiting;                 /* how many PULLs are not answered yet */
+    uint32_t answered;              /* number of chunks of pulls[at] that were sent */
+    struct shared_snapshot *lends;  /* the snapshot whose bytes are being sent; NULL: none */
 };
 
+/* Frees what belongs to a connection of another agent that is closed. */
 static void serve_stop(struct serving *serving)
 {
     list_remove(&serving->link);
@@ -59,9 +62,10 @@ static void serve_break_off(struct serving *serving, const char *why)
     serve_stop(serving);
 }
 
-/* Sends chunks up to the next one that has bytes. When those bytes are sent, serve_on_drained goes
- * on. The bytes are sent from the snapshot without a copy, and a worker may write over them at any
- * time: the puller checks each chunk by its checksum. */
+/* Answers the waiting PULLs, up to and with the next chunk that has bytes. When those bytes are
+ * sent, serve_on_drained calls this function again. The bytes are sent from the snapshot without a
+ * copy, and a worker may write over them at any time: the puller checks each chunk by its checksum.
+ */
 static void serve_go_on(struct serving *serving)
 {
     while (serving->waiting > 0 && !serving->lends) {
@@ -80,8 +84,8 @@ static void serve_go_on(struct serving *serving)
             const uint8_t *bytes = snapshot_find(snapshot, pull->commit);
             uint64_t sum = snapshot_chunk_sum(snapshot, pull->commit, index);
 
-            /* The commit is looked for twice: the worker may drop it while its sum is read. A
-             * chunk whose sum the puller knows already is answered without bytes. */
+            /* The commit is looked for twice: the worker may drop it while the checksum of the
+             * chunk is read. A chunk whose checksum the puller knows is answered without bytes. */
             if (index >= snapshot_shape(snapshot)->bytes / STATE_CHUNK_BYTES)
                 chunk->code = HVD_E_INVAL;
             else if (!bytes || !snapshot_find(snapshot, pull->commit))
@@ -148,6 +152,7 @@ static void serve_on_msg(void *arg, const struct msg *msg)
     serve_go_on(serving);
 }
 
+/* The puller has closed the connection, usually because it has all chunks. */
 static void serve_on_closed(void *arg, const char *why)
 {
     struct serving *serving = arg;
@@ -194,8 +199,8 @@ void serve_accepted(void *arg, struct conn *conn)
     conn_own(conn, &serve_conn_ops, serving);
 }
 
-/* Closes each connection of another agent that was opened with the key of a round below `before`;
- * that round is the `number` of the proved key. */
+/* Closes each connection of another agent that was opened with the key of a round below `before`.
+ * conn_proved tells the key that the other side has proved; the number of the key is its round. */
 void serve_end(struct state_thread *thread, uint64_t before)
 {
     LIST_EACH_SAFE (it, after, &thread->servings) {

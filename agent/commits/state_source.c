@@ -23,19 +23,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* sources that are used at the same time; the other sources are dialled only when one of these
+/* how many sources are used at the same time; a further source is dialled only when one of these
  * fails */
 #define AT_ONCE    8
-#define RUN_CHUNKS 2 /* chunks that one PULL asks for */
-#define TICK_US    (250 * TIME_MS)
-#define SILENCE_US (5 * TIME_S)
-/* After how long a source that could not be reached is dialled again: too many connections may be
- * waiting at its port. Each time is rounded up to the next tick. An agent whose port is closed
- * costs these times too, but other sources are asked meanwhile. */
+#define RUN_CHUNKS 2               /* chunks that one PULL asks for */
+#define TICK_US    (250 * TIME_MS) /* how often the sources are looked at (sources_tick) */
+#define SILENCE_US (5 * TIME_S)    /* after this time a source that owes chunks is left out */
+/* How long a source that could not be reached waits before it is dialled again, after its first,
+ * second and third failure: too many connections may be waiting at its port. Each time is rounded
+ * up to the next tick. An agent whose port is closed costs these times too, but other sources are
+ * asked meanwhile. */
 static const int64_t redial_us[] = { 100 * TIME_MS, 250 * TIME_MS, 500 * TIME_MS };
 
 static const struct conn_ops source_conn_ops;
 
+/* The source that was asked for this chunk has not delivered it: another source is asked later. */
 static void source_want_again(struct fetch *fetch, uint64_t chunk)
 {
     fetch->into.marks[chunk] = CHUNK_WANTED;
@@ -43,9 +45,9 @@ static void source_want_again(struct fetch *fetch, uint64_t chunk)
         fetch->into.next = chunk;
 }
 
-/* Stops using a source and notes why; `state` says whether its agent is dialled again
- * (SOURCE_WAITS) or not (SOURCE_OUT). Chunks that it was asked for and has not sent are wanted
- * again. */
+/* Closes the connection of a source and notes why; `state` says whether its agent is dialled again
+ * (SOURCE_WAITS) or not (SOURCE_OUT). Chunks that the source was asked for and has not sent are
+ * wanted again. */
 static void source_leave(struct source *source, enum source_state state, const char *why)
 {
     struct fetch *fetch = source->fetch;
@@ -64,7 +66,8 @@ static void source_leave(struct source *source, enum source_state state, const c
     }
 }
 
-/* Sends a PULL for the chunks [first, first + count) and notes them in the source's window. */
+/* Sends a source a PULL for the chunks [first, first + count), with the checksums of the bytes that
+ * the buffer has already, and notes the chunks in the source's window. */
 static int source_ask(struct source *source, uint64_t first, uint32_t count)
 {
     struct fetch *fetch = source->fetch;
@@ -109,6 +112,7 @@ static void source_fill(struct source *source)
         }
         if (!count)
             return;
+        /* a source that owed nothing until now is silent only from now on */
         if (!source->waiting)
             source->heard_us = clock_now_us();
         if (source_ask(source, first, count))
@@ -123,7 +127,7 @@ static void source_open(struct source *source)
     source->heard_us = clock_now_us();
     /* the peer has proved that it has the key, so the connection needs no further greeting */
     conn_greeted(source->conn);
-    conn_bulk(source->conn);
+    conn_bulk(source->conn); /* long chunks come */
 }
 
 /* Called after a change of the sources: dials idle sources until AT_ONCE are in use, and asks open
@@ -191,7 +195,7 @@ static const char *source_take_in(struct source *source, const struct source_req
     if (chunk->commit != fetch->msg.u.fetch.commit || chunk->index != asked->chunk)
         return "the source has sent a chunk that was not asked for";
     if (fetch->into.marks[asked->chunk] == CHUNK_THERE)
-        return NULL; /* another source was faster */
+        return NULL; /* another source has sent this chunk already */
     if (chunk->data.length == STATE_CHUNK_BYTES) {
         int rc = fetch_take(fetch, asked->chunk, chunk->data.at, chunk->checksum);
 
@@ -264,6 +268,7 @@ static void source_on_msg(void *arg, const struct msg *msg)
         source_fill(source);
 }
 
+/* The dial of a source has succeeded: it is asked for its first chunks. */
 static void source_on_opened(void *arg)
 {
     struct source *source = arg;
@@ -289,7 +294,8 @@ static void source_on_closed(void *arg, const char *why)
 static const struct conn_ops source_conn_ops = { source_on_opened, source_on_msg, source_on_closed,
                                                  NULL };
 
-/* Asks other agents for the chunks, because no snapshot on this host has them. */
+/* Called when no snapshot on this host has the chunks that are missing: makes the list of other
+ * agents that have the commit, and begins to ask them. */
 void sources_begin(struct fetch *fetch)
 {
     const struct msg_source_list *list = &fetch->msg.u.fetch.sources;
@@ -324,7 +330,8 @@ void sources_begin(struct fetch *fetch)
         source->member = member;
         list_append(&fetch->sources, &source->link);
     }
-    /* Rotates the list, so that workers that fetch the same commit begin with different sources. */
+    /* Rotates the list by the worker's incarnation, so that workers that fetch the same commit
+     * begin with different sources. */
     count = list_length(&fetch->sources);
     for (uint64_t i = 0; count && i < fetch->msg.incarnation % count; i++) {
         struct list *first = fetch->sources.next;
@@ -335,8 +342,9 @@ void sources_begin(struct fetch *fetch)
     sources_tick(fetch);
 }
 
-/* Called every TICK_US while other agents are asked: leaves out sources that are silent for
- * SILENCE_US, asks sources without work also for chunks of slow sources, and sets the next tick. */
+/* Called every TICK_US while other agents are asked. A source that was silent for SILENCE_US is
+ * left out. A source that has sent all it was asked for is also asked for the chunks of a slow
+ * source. At the end the next tick is set. */
 void sources_tick(struct fetch *fetch)
 {
     static const struct timeval tick = { 0, TICK_US };
@@ -354,8 +362,8 @@ void sources_tick(struct fetch *fetch)
             source_leave(source, SOURCE_OUT, "the source has sent nothing for too long");
         if (source->waiting || source->state != SOURCE_OPEN)
             continue;
-        /* An idle source is also asked for chunks that so far only a silent source was asked
-         * for. */
+        /* This source has nothing to send: it is also asked for the chunks that another source,
+         * which has been silent for a tick, still owes. The first answer counts. */
         LIST_EACH (other, &fetch->sources) {
             const struct source *asked = CONTAINER_OF(other, struct source, link);
 

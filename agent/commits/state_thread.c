@@ -24,9 +24,10 @@
 /* How long the agent's loop waits for the address at which the thread serves commits. The thread
  * usually answers at once. */
 #define LISTEN_PATIENCE_US TIME_S
-#define LISTENERS_MAX      16
+#define LISTENERS_MAX      16      /* a host has few addresses from which it reaches drivers */
 #define ROUND_KEY          "round" /* the TLS name of a round's key; its number is the round */
 
+/* Returns the oldest fetch of a list; NULL: the list is empty. */
 static struct fetch *thread_first_of(struct list *fetches)
 {
     return list_empty(fetches) ? NULL : CONTAINER_OF(fetches->next, struct fetch, link);
@@ -117,9 +118,9 @@ static void thread_on_old_keys(evutil_socket_t fd, short what, void *arg)
     serve_end(thread, thread->round);
 }
 
-/* The agent's loop has woken this thread; fields and lists say why: a new round key, the end,
- * another address to listen at, workers that are gone (`gone`), fetches that were forgotten, or new
- * fetches. */
+/* The agent's loop has woken this thread; the fields and lists of `thread` say why: a new round
+ * key, the end, another address to listen at, workers that are gone (`gone`), fetches that were
+ * forgotten, or new fetches. One wake-up may have several of these reasons. */
 static void thread_on_woken(evutil_socket_t fd, short what, void *arg)
 {
     struct state_thread *thread = arg;
@@ -143,6 +144,7 @@ static void thread_on_woken(evutil_socket_t fd, short what, void *arg)
         thread_listen_at(thread, host, address);
         pthread_mutex_lock(&thread->mutex);
         memcpy(thread->address, address, sizeof(address));
+        /* the agent's loop may have asked for still another address meanwhile: that stays */
         if (!strcmp(host, thread->wanted))
             thread->wanted[0] = '\0';
         pthread_cond_broadcast(&thread->listened);
@@ -189,7 +191,8 @@ static void thread_release_base(struct state_thread *thread)
     for (size_t i = 0; i < thread->listeners.count; i++)
         listener_free(thread->listeners.items[i]);
     VEC_RELEASE(&thread->listeners);
-    /* every round is below UINT64_MAX, and 0 stands for every worker: all connections are closed */
+    /* all connections are closed: every round is below UINT64_MAX, and the requester 0 stands for
+     * all workers */
     serve_end(thread, UINT64_MAX);
     reach_drop(thread, 0);
     if (thread->woken)
@@ -205,8 +208,9 @@ static void *state_thread_main(void *arg)
 {
     struct state_thread *thread = arg;
 
-    /* On a busy host the agent's loop must run in time, so the thread that moves gigabytes gets a
-     * lower priority. */
+    /* On a busy host the agent's loop must run in time, so the thread that moves gigabytes gets the
+     * usual priority (0), which is lower than the agent's. A thread that has it already, or that
+     * cannot know its priority, changes nothing. */
     errno = 0;
     if (getpriority(PRIO_PROCESS, 0) < 0 && !errno)
         (void)setpriority(PRIO_PROCESS, 0, 0);
@@ -221,9 +225,9 @@ static void *state_thread_main(void *arg)
     return NULL;
 }
 
-/* Asks the thread to close the connections that were opened early for a worker. The caller holds
- * the mutex. Without memory for the request the connections stay until KEPT_US (state_reach.c) have
- * passed. */
+/* Asks the thread to close the connections that were opened for a worker before its fetch needed
+ * them (state_reach.c). The caller holds the mutex. Without memory for this request the connections
+ * stay until KEPT_US (1 minute) has passed. */
 static void thread_drop_early(struct state_thread *thread, uint64_t requester)
 {
     if (!VEC_RESERVE(&thread->gone, 1, LIMIT_LOCAL_PEERS))
@@ -232,8 +236,8 @@ static void thread_drop_early(struct state_thread *thread, uint64_t requester)
 }
 
 /* Called in the agent's loop when the thread has finished some fetches: answers and frees them.
- * After the fetch of a real commit (not 0) the connections that were opened ahead for its worker
- * are not needed any more. */
+ * After the fetch of a real commit (not 0) the connections that were opened for its worker before
+ * the fetch (state_reach.c) are not needed any more, and are closed. */
 static void state_thread_on_told(evutil_socket_t fd, short what, void *arg)
 {
     struct state_thread *thread = arg;
@@ -257,7 +261,8 @@ static void state_thread_on_told(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-/* Frees everything. The thread was not started, or has ended. */
+/* Frees the struct and what the agent's loop owns of it. The thread was not started, or has ended;
+ * thread_release_base has freed what belongs to the thread. */
 static void state_thread_destroy(struct state_thread *thread)
 {
     struct list *lists[] = { &thread->asked, &thread->answered };
@@ -349,6 +354,8 @@ void state_thread_stop(struct state_thread *thread)
     state_thread_destroy(thread);
 }
 
+/* Tells the thread to serve commits also on this address of the host; state_thread_address waits
+ * until it does. */
 void state_thread_listen(struct state_thread *thread, const char *host)
 {
     pthread_mutex_lock(&thread->mutex);

@@ -1,7 +1,7 @@
 /*
  * state_thread.h: the thread in which commits travel. The thread serves the commits in this agent's
  * snapshots to other agents, and fetches commits from other holders for this agent's workers. The
- * thread has an event loop of its own, so that gigabytes of state never delay the agent's
+ * thread has an event loop of its own, so that the transfer of gigabytes never delays the agent's
  * heartbeats.
  */
 #ifndef AGENT_COMMITS_STATE_THREAD_H
@@ -10,16 +10,18 @@
 #include "agent/commits/snapshots.h"
 #include "wire/tls.h"
 
-/* In lists of a worker's addresses, this goes before the address at which its agent serves
- * commits. */
+/* In the list of a worker's addresses, the address that begins with this text is the one at which
+ * the worker's agent serves commits. */
 #define STATE_ADDRESS_KIND "state="
 
 struct event_base;
 struct state_thread;
 
 struct state_config {
-    struct tls *tls; /* borrowed, like all of this struct, as long as the thread lives */
-    struct snapshots *snapshots;
+    /* TLS between agents, with the keys of rounds. All pointers here are borrowed as long as the
+     * thread lives. */
+    struct tls *tls;
+    struct snapshots *snapshots; /* the commits that are served, and the places of fetched ones */
     /* how long the key of the previous round is still accepted: LIMIT_STATE_KEY_US */
     int64_t key_us;
     const char *host; /* the name of this agent's host in lists of sources */

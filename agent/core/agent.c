@@ -25,7 +25,8 @@ struct agent *agent_create(const struct agent_config *config, struct trace *trac
     agent->trace = trace;
     agent->link.due_us = TIME_NEVER;
     agent->link.beat_at_us = TIME_NEVER;
-    agent->link.redial_us = config->redial_us; /* no driver was there yet */
+    /* before the first welcome, each wait between two dials is the longest one */
+    agent->link.redial_us = config->redial_us;
     agent->grace_at_us = TIME_NEVER;
     agent->wake_at_us = TIME_NEVER;
     sm_init(&agent->life, &agent_life_machine, LIFE_NEW, agent, trace);
@@ -96,8 +97,9 @@ static void agent_timer(struct agent *agent, const struct report_list *reports)
     agent_driver_timer(agent, reports);
 }
 
-/* Handles one event: passes each kind to the file that handles it. When no memory is left, the list
- * keeps none of this event's actions, and HVD_E_NOMEM is returned. */
+/* Handles one event: passes each kind to the file that handles it. An event before START or after
+ * the last action, EXIT, is ignored. When no memory is left, the list keeps none of this event's
+ * actions, and HVD_E_NOMEM is returned. */
 int agent_step(struct agent *agent, const struct agent_event *event, struct agent_action_list *list)
 {
     size_t before = list->count;

@@ -22,10 +22,10 @@
 
 enum agent_event_kind {
     AGENT_START,
-    AGENT_TIMER,        /* kept, reports */
+    AGENT_TIMER,        /* kept, reports: the time that agent_deadline returned has come */
     AGENT_DRIVER_UP,    /* kept: the connection that was dialled is open */
     AGENT_DRIVER_DOWN,  /* text: the connection is lost, or could not be made */
-    AGENT_DRIVER_MSG,   /* msg */
+    AGENT_DRIVER_MSG,   /* msg: a message of the driver */
     AGENT_WORKER_MSG,   /* worker, msg: the first msg is a HELLO_WORKER with a verified pid */
     AGENT_WORKER_DOWN,  /* worker: the connection of that worker is lost */
     AGENT_SPAWNED,      /* incarnation, pid: DO_SPAWN has succeeded */
@@ -37,7 +37,7 @@ enum agent_event_kind {
     AGENT_KEY_TAKEN, /* epoch: the agent dials with the key of this epoch from now on */
     /* msg: HOLDING or SAVED, the result of DO_HOLD or DO_SAVE; term and incarnation are not used */
     AGENT_CHECKPOINT_RESULT,
-    AGENT_REPORTS,      /* reports: those of a worker that is about to end */
+    AGENT_REPORTS,      /* reports: values that a worker which is about to end has reported */
     AGENT_DRIVER_MOVED, /* text: the driver has a new address: dial there now */
     AGENT_STOP,         /* text: the agent ends its workers, and then itself */
     AGENT_EVENT_COUNT
@@ -46,7 +46,7 @@ enum agent_event_kind {
 struct agent_event {
     enum agent_event_kind kind;
     int64_t now_us;
-    uint32_t worker; /* small number of a connection; reused after WORKER_DOWN or DO_DROP */
+    uint32_t worker; /* number of a worker's connection; reused after WORKER_DOWN or DO_DROP */
     uint64_t incarnation;
     uint64_t pid, epoch;
     int code;
@@ -60,28 +60,28 @@ struct agent_event {
     const struct msg *msg;
     const struct msg_kept_list *kept;  /* the commits that the snapshots hold now; NULL: none */
     const struct report_list *reports; /* values that workers have reported; NULL: none */
-    uint64_t commit;                   /* the slot's newest commit; 0: none */
+    uint64_t commit;                   /* the newest commit in the slot's snapshot; 0: none */
 };
 
 enum agent_action_kind {
-    AGENT_DO_DIAL, /* answered by DRIVER_UP or DRIVER_DOWN */
+    AGENT_DO_DIAL, /* connect to the driver; then the event DRIVER_UP or DRIVER_DOWN */
     /* text: close the driver's connection after all messages are sent, or give up the attempt to
      * connect; no DRIVER_UP or DRIVER_DOWN follows */
     AGENT_DO_HANG_UP,
-    AGENT_DO_SEND_DRIVER, /* msg */
-    AGENT_DO_SEND_WORKER, /* worker, msg */
+    AGENT_DO_SEND_DRIVER, /* msg: send it to the driver */
+    AGENT_DO_SEND_WORKER, /* worker, msg: send it on the connection of this worker */
     /* worker, text: close the connection of the worker after all messages are sent; no WORKER_DOWN
      * follows */
     AGENT_DO_DROP,
     AGENT_DO_SPAWN,    /* incarnation, msg (LAUNCH): start; then SPAWNED or SPAWN_FAILED */
     AGENT_DO_TAKE_KEY, /* msg (REKEY): dial with this key, unless a later one is in use */
-    /* msg (HOLD): keep these commits, and end what was held and saved for attempts before; then a
-     * CHECKPOINT_RESULT (HOLDING). A second HOLD of one attempt is answered again. */
+    /* msg (HOLD): keep the commits of this attempt at a checkpoint, and end earlier attempts; then
+     * a CHECKPOINT_RESULT (HOLDING). A second HOLD of one attempt is answered again. */
     AGENT_DO_HOLD,
     /* msg (SAVE): write a file of the checkpoint, after those that were asked for before; then a
      * CHECKPOINT_RESULT (SAVED) */
     AGENT_DO_SAVE,
-    AGENT_DO_RELEASE, /* msg (RELEASE): keep no commits for this attempt and earlier ones */
+    AGENT_DO_RELEASE, /* msg (RELEASE): hold no commits for this checkpoint and earlier ones */
     AGENT_DO_TERM,    /* incarnation: send SIGTERM to the worker's process group */
     AGENT_DO_KILL,    /* incarnation: send SIGKILL to the worker's process group */
     /* code, text: the agent ends; always the last action. code: 0, or the enum hvd_code that says

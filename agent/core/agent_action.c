@@ -27,8 +27,9 @@ struct agent_action *agent_do(struct agent *agent, enum agent_action_kind kind)
     return action;
 }
 
-/* Makes a message in the memory of this step. When no memory is left the caller gets the spare
- * message, and the step fails. */
+/* Makes a message in the memory of this step, with the driver's term. `incarnation`: the worker of
+ * the message; 0: the message is about no one worker. When no memory is left the caller gets the
+ * spare message, and the step fails. */
 struct msg *agent_msg(struct agent *agent, enum msg_type type, uint64_t incarnation)
 {
     struct msg *msg = arena_alloc(&agent->list->memory, sizeof(*msg));

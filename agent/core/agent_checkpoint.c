@@ -11,6 +11,8 @@
 
 #include <inttypes.h>
 
+/* Handles HOLD, SAVE or RELEASE of the driver: becomes an action if the message belongs to the
+ * newest attempt at a checkpoint, else is ignored. */
 void agent_checkpoint_msg(struct agent *agent, const struct msg *msg)
 {
     struct agent_checkpoint *checkpoint = &agent->checkpoint;
@@ -30,7 +32,7 @@ void agent_checkpoint_msg(struct agent *agent, const struct msg *msg)
         *checkpoint = (struct agent_checkpoint){ .number = number, .asked = true };
         agent_do(agent, AGENT_DO_HOLD)->msg = msg;
         break;
-    case MSG_SAVE: /* needs the HOLD of its attempt */
+    case MSG_SAVE: /* a SAVE whose attempt had no HOLD here gets an error as its answer */
         if (msg->u.save.number > checkpoint->number) {
             answer = agent_msg(agent, MSG_SAVED, 0);
             answer->round = msg->round;
@@ -63,7 +65,8 @@ void agent_checkpoint_msg(struct agent *agent, const struct msg *msg)
     }
 }
 
-/* A HOLDING or SAVED is ready. The commits stay held, whether or not a driver hears the result. */
+/* A HOLD or SAVE was carried out: sends its result (HOLDING or SAVED) to the driver if that driver
+ * still awaits it. The commits stay held in either case. */
 void agent_checkpoint_result(struct agent *agent, const struct msg *result)
 {
     const struct agent_checkpoint *checkpoint = &agent->checkpoint;

@@ -19,7 +19,9 @@ struct agent_config {
     int64_t redial_first_us;
     int64_t redial_us;     /* the longest wait between two attempts to reach a driver */
     int64_t kill_grace_us; /* SIGTERM to SIGKILL, when the agent ends without a STOP */
-    int64_t stall_warning_us, stall_shutdown_us; /* passed on to workers */
+    /* Times after which a worker warns of a stalled operation, and ends it: passed on to workers.
+     */
+    int64_t stall_warning_us, stall_shutdown_us;
 };
 
 #endif

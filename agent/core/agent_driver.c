@@ -24,7 +24,7 @@ void agent_driver_up(struct agent *agent, const struct msg_kept_list *kept)
     }
     sm_move(&agent->driver, DRIVER_GREETING, agent->now_us, "connected");
     agent->link.due_us = time_add(agent->now_us, LIMIT_GREETING_US);
-    agent->link.heard = 0;
+    agent->link.heard = 0; /* the driver on this connection has sent no heartbeat yet */
 
     /* HELLO_AGENT has one report for each worker process that runs, or has ended without the
      * driver's FORGET. A start that failed has no report: LAUNCH_FAILED is sent again. */
@@ -64,6 +64,7 @@ void agent_driver_up(struct agent *agent, const struct msg_kept_list *kept)
     agent->link.beat_at_us = TIME_NEVER; /* no heartbeat is sent before the welcome */
 }
 
+/* The event loop says that the connection is lost, or that the dial has failed. */
 void agent_driver_down(struct agent *agent, const char *text)
 {
     if (agent->driver.state == DRIVER_DOWN) {
@@ -73,14 +74,15 @@ void agent_driver_down(struct agent *agent, const char *text)
     agent_link_lost(agent, text ? text : "the connection is gone");
 }
 
-/* The driver has another address now: closes the connection, or gives up the attempt to connect,
- * and dials there at once. The event loop has put the new address first. */
+/* The driver has another address now, which the event loop has put first in its list: closes the
+ * connection, or ends the attempt to connect, and dials at once. */
 void agent_driver_moved(struct agent *agent, const char *text)
 {
     const char *why = text ? text : "the driver is elsewhere now";
 
+    /* An agent that no driver has welcomed yet waits for the new driver as long as for the first.
+     */
     if (agent_was_never_welcomed(agent))
-        /* The agent waits as long for the new driver as for the first one. */
         agent_link_await_first(agent);
     agent_link_bye(agent, why);
     if (agent->driver.state == DRIVER_DIALLING)
@@ -88,8 +90,8 @@ void agent_driver_moved(struct agent *agent, const char *text)
     agent_link_dial(agent);
 }
 
-/* Sends the preemption notice with the time that is left. A notice whose time has passed did not
- * come true, and is dropped. */
+/* Sends the preemption notice with the time that is left; TIME_NEVER stays TIME_NEVER. A notice
+ * whose time has passed did not come true, and is dropped. */
 static void agent_driver_say_notice(struct agent *agent)
 {
     int64_t left_us = agent->notice.taken_at_us - agent->now_us;
@@ -179,8 +181,8 @@ static void agent_driver_welcome(struct agent *agent, const struct msg *msg)
     agent_driver_say_notice(agent);
 }
 
-/* Handles a message of the driver. A message that is not for the agent goes down to the workers. A
- * message with the term 0 belongs to no term. */
+/* Handles a message of the driver. A message that is not for the agent goes down to the workers.
+ * The term 0 in a message means that the message is valid in every term. */
 void agent_driver_msg(struct agent *agent, const struct msg *msg)
 {
     bool greeting = agent->driver.state == DRIVER_GREETING;
@@ -204,6 +206,7 @@ void agent_driver_msg(struct agent *agent, const struct msg *msg)
     if (msg->term > agent->link.term)
         agent->link.term = msg->term;
 
+    /* In the greeting no lease runs yet: only the welcome may end the wait for it. */
     if (!greeting)
         agent_link_renew(agent);
     switch ((unsigned)msg->type) {

@@ -29,7 +29,7 @@ void agent_pulse_note(struct agent *agent, const struct msg_kept_list *kept);
 void agent_pulse_beat(struct agent *agent, const struct report_list *reports);
 /* Sends a heartbeat with these reports at once, if the driver does not have them. */
 void agent_pulse_report(struct agent *agent, const struct report_list *reports);
-/* The driver on a new connection has no report of this worker yet. */
+/* The driver on a new connection has no report of this worker yet: the next heartbeat sends all. */
 void agent_pulse_forget_told(struct agent_worker *worker);
 
 /* agent_checkpoint.c: HOLD, SAVE and RELEASE; their results */
@@ -53,7 +53,7 @@ void agent_process_unusable(struct agent *agent, struct agent_worker *worker);
 /* Sends the signals to the worker that have become due by now. */
 void agent_process_signal(struct agent *agent, struct agent_worker *worker);
 /* Begins the end of the agent: all workers get SIGTERM, after grace_us SIGKILL; `code` and `why` go
- * into the final EXIT. */
+ * into the final action AGENT_DO_EXIT. */
 void agent_end(struct agent *agent, int64_t grace_us, int code, const char *why);
 
 #endif

@@ -17,18 +17,19 @@ extern const struct sm_type agent_life_machine;
 extern const struct sm_type agent_link_machine, agent_process_machine;
 
 #define AGENT_PERSIST_MINOR 3 /* a driver of a lower minor skips PERSIST */
-#define AGENT_STORE_MINOR   4 /* and this one STORE */
+#define AGENT_STORE_MINOR   4 /* a driver of a lower minor skips STORE */
 
-/* The conversation with the driver. */
+/* The state of the connection to the driver, and of its messages. */
 struct agent_link {
     uint32_t minor;    /* minor protocol version of the driver that last sent a welcome */
     uint64_t term;     /* the highest term that this agent has obeyed */
     uint64_t sequence; /* sequence number of the agent's last heartbeat */
-    uint64_t heard;    /* the highest sequence number heard from the driver */
+    uint64_t heard;    /* the highest sequence number of a heartbeat of the driver */
     /* when to dial again (DRIVER_DOWN), when to give up waiting for the welcome (DRIVER_GREETING),
      * when the driver's lease ends (DRIVER_OPEN) */
     int64_t due_us;
-    int64_t beat_at_us, beat_by_us, redial_us; /* redial_us: the wait before the next dial */
+    int64_t beat_at_us, beat_by_us; /* the next heartbeat is due; the latest time for it */
+    int64_t redial_us;              /* the wait before the next dial */
 };
 
 /* A preemption notice. The agent repeats the notice to each driver until taken_at_us has passed. */
@@ -40,9 +41,9 @@ struct agent_notice {
 
 /* The newest attempt at a checkpoint that a driver has named. */
 struct agent_checkpoint {
-    uint64_t number; /* 0: none yet */
-    bool asked;      /* the driver has asked on the connection that is open now */
-    bool over;       /* the driver has said RELEASE */
+    uint64_t number; /* number of the attempt; 0: no driver has named one */
+    bool asked;      /* the driver has sent HOLD or SAVE on the connection that is open now */
+    bool over;       /* the driver has sent RELEASE for this attempt */
 };
 
 struct agent_exit {
@@ -86,7 +87,7 @@ const char *agent_text(struct agent *agent, const char *format, ...) PRINTF_LIKE
 
 /* agent_link.c: the connection to the driver: its states and deadlines */
 void agent_link_dial(struct agent *agent);
-/* the connection is lost, or the dial has failed */
+/* called when the connection to the driver is lost, or the dial has failed */
 void agent_link_lost(struct agent *agent, const char *why);
 void agent_link_hang_up(struct agent *agent, const char *why); /* closes the connection */
 void agent_link_bye(struct agent *agent, const char *why);     /* sends BYE, then closes */
@@ -96,7 +97,7 @@ void agent_link_say(struct agent *agent, const struct msg *msg);
 void agent_link_send(struct agent *agent, const struct msg *msg);
 /* renews the driver's lease, because a message of the driver has arrived */
 void agent_link_renew(struct agent *agent);
-/* Sets how long the agent waits for its first driver. */
+/* Sets how long the agent waits for the welcome of its first driver. */
 void agent_link_await_first(struct agent *agent);
 bool agent_link_is_open(const struct agent *agent);
 
@@ -108,8 +109,7 @@ const struct msg *agent_words_entries(const struct agent_worker *worker);
 void agent_words_say_again(struct agent *agent, const struct agent_worker *worker, bool entries);
 void agent_words_release(struct agent_worker *worker);
 
-/* agent_output.c: output of workers; kept output is sent before the end of its worker is
- * reported */
+/* agent_output.c: output of workers; it is sent before the end of its worker is reported */
 void agent_output_take(struct agent *agent, struct agent_worker *worker, uint32_t stream,
                        struct msg_bytes data);
 void agent_output_say_kept(struct agent *agent, struct agent_worker *worker);

@@ -10,34 +10,40 @@ bool agent_link_is_open(const struct agent *agent)
     return agent->driver.state == DRIVER_OPEN;
 }
 
+/* Sends a message to the driver, in the greeting or after it, and puts off the next heartbeat. */
 void agent_link_say(struct agent *agent, const struct msg *msg)
 {
     ASSERT(agent->driver.state == DRIVER_GREETING || agent_link_is_open(agent));
     agent_do(agent, AGENT_DO_SEND_DRIVER)->msg = msg;
-    /* Any frame renews a lease (BEAT in PROTOCOL.md), so the next heartbeat can wait: for one more
-     * interval (beat_by_us), as it says how the workers are. */
+    /* Any frame renews the agent's lease at the driver (BEAT in PROTOCOL.md), so the next heartbeat
+     * waits for one interval from now. It is sent at beat_by_us at the latest, because only a
+     * heartbeat says how the workers are. */
     agent->link.beat_at_us = time_add(agent->now_us, agent->config.beat_us);
     if (agent->link.beat_at_us > agent->link.beat_by_us)
         agent->link.beat_at_us = agent->link.beat_by_us;
 }
 
+/* Sends a message to the driver after the welcome. Without a welcome the message is dropped: the
+ * caller has kept what a later driver must hear. */
 void agent_link_send(struct agent *agent, const struct msg *msg)
 {
     if (agent_link_is_open(agent))
         agent_link_say(agent, msg);
 }
 
+/* Begins an attempt to connect to a driver: the event DRIVER_UP or DRIVER_DOWN follows. */
 void agent_link_dial(struct agent *agent)
 {
     sm_move(&agent->driver, DRIVER_DIALLING, agent->now_us, "an attempt");
     agent_do(agent, AGENT_DO_DIAL);
-    /* no deadline is needed: a failed attempt ends in DRIVER_DOWN */
+    /* no deadline is needed: the event loop reports a failed attempt with the event DRIVER_DOWN */
     agent->link.due_us = TIME_NEVER;
 }
 
-/* There is no connection any more, or a dial has failed: the next dial gets its time. If a driver
- * was serving, the agent goes on without one until `grace_at_us`. The successor of a driver that
- * has died is there soon, so the agent dials often in the beginning. */
+/* The connection to the driver is lost, or a dial has failed: sets the time of the next dial. The
+ * first waits are short, because the successor of a driver that has died is there soon; each wait
+ * is longer than the one before. If the agent was SERVING, it goes on without a driver until
+ * `grace_at_us`. */
 void agent_link_lost(struct agent *agent, const char *why)
 {
     sm_move(&agent->driver, DRIVER_DOWN, agent->now_us, why);
@@ -53,6 +59,8 @@ void agent_link_lost(struct agent *agent, const char *why)
     agent->grace_at_us = time_add(agent->now_us, agent->config.driver_grace_us);
 }
 
+/* Closes the connection to the driver, or ends the attempt to connect. No DRIVER_DOWN follows, so
+ * the loss is handled here. */
 void agent_link_hang_up(struct agent *agent, const char *why)
 {
     agent_do(agent, AGENT_DO_HANG_UP)->text = agent_text(agent, "%s", why);
@@ -73,6 +81,7 @@ void agent_link_bye(struct agent *agent, const char *why)
     agent_link_hang_up(agent, why);
 }
 
+/* A message of the driver has come: the driver's lease now ends one lease from now. */
 void agent_link_renew(struct agent *agent)
 {
     agent->link.due_us = time_add(agent->now_us, agent->config.lease_us);
@@ -89,6 +98,7 @@ void agent_link_await_first(struct agent *agent)
     agent->grace_at_us = time_add(agent->now_us, grace_us);
 }
 
+/* The first message of a driver sets `term`, so a term of 0 means that no driver has spoken. */
 bool agent_was_never_welcomed(const struct agent *agent)
 {
     return agent->life.state == LIFE_ALONE && !agent->link.term;

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+/* Frees the kept output of one stream of a worker. */
 static void output_drop_kept(struct agent *agent, struct agent_output *output)
 {
     ASSERT(agent->kept_bytes >= output->kept.length);
@@ -26,6 +27,7 @@ void agent_output_release(struct agent *agent, struct agent_worker *worker)
 static void output_send(struct agent *agent, const struct agent_worker *worker, uint32_t stream,
                         struct msg_bytes rest, uint64_t dropped_bytes)
 {
+    /* a message without bytes still tells the driver how many bytes were dropped */
     while (rest.length > 0 || dropped_bytes > 0) {
         struct msg *msg = agent_msg(agent, MSG_OUTPUT, worker->incarnation);
         struct msg_bytes chunk = rest;

@@ -28,7 +28,7 @@ static void process_exit_if_last(struct agent *agent)
     action->text = agent_text(agent, "%s", agent->exit.text);
 }
 
-/* Sends the signal to a running worker that is due now: SIGKILL if its time has come, else SIGTERM
+/* Sends a running worker the signal that is due now: SIGKILL if kill_at_us has come, else SIGTERM
  * if the worker has not got it yet. A worker that was not asked to end gets none. */
 void agent_process_signal(struct agent *agent, struct agent_worker *worker)
 {
@@ -83,6 +83,7 @@ void agent_end(struct agent *agent, int64_t grace_us, int code, const char *why)
     process_exit_if_last(agent);
 }
 
+/* Tells the driver that this incarnation could not be started in the slot. */
 static void process_say_failed(struct agent *agent, uint64_t incarnation, uint32_t slot, int code,
                                const char *text)
 {
@@ -226,12 +227,16 @@ void agent_process_spawned(struct agent *agent, uint64_t incarnation, uint64_t p
     agent_process_signal(agent, worker); /* a KILL may have come before SPAWNED */
 }
 
+/* The worker does not answer: it gets SIGKILL at once (grace 0), and its end will be reported as
+ * the end of a silent worker, with this witness. */
 void agent_process_blame(struct agent *agent, struct agent_worker *worker, enum msg_witness witness)
 {
     worker->killing.blamed = witness;
     process_ask_to_end(agent, worker, 0);
 }
 
+/* The worker has said UNUSABLE (its process can train no more): it gets SIGKILL at once (grace 0).
+ */
 void agent_process_unusable(struct agent *agent, struct agent_worker *worker)
 {
     trace_add(agent->trace, agent->now_us, "worker: %" PRIu64 " says UNUSABLE: it is ended",
@@ -240,7 +245,8 @@ void agent_process_unusable(struct agent *agent, struct agent_worker *worker)
         process_ask_to_end(agent, worker, 0);
 }
 
-/* Handles KILL: ends a worker. `by_driver`: the driver knows why this worker ends. */
+/* Handles KILL of the driver: the worker gets SIGTERM, and SIGKILL after grace_us. `by_driver`
+ * keeps the end from being reported as an end by the agent itself (agent_process_ended). */
 void agent_process_kill(struct agent *agent, uint64_t incarnation, int64_t grace_us)
 {
     struct agent_worker *worker = process_find_alive(agent, incarnation, "KILL");

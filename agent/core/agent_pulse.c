@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+/* Notes the newest commit of each living worker, with the time at which it was first seen. `kept`
+ * lists the commits that the snapshots hold now; NULL: none. */
 void agent_pulse_note(struct agent *agent, const struct msg_kept_list *kept)
 {
     for (size_t i = 0; kept && i < kept->count; i++) {
@@ -25,19 +27,22 @@ void agent_pulse_note(struct agent *agent, const struct msg_kept_list *kept)
     }
 }
 
+/* A driver has said welcome, and has no report of this worker yet: the next heartbeat sends all. */
 void agent_pulse_forget_told(struct agent_worker *worker)
 {
     memset(worker->pulse.told, 0, sizeof(worker->pulse.told));
 }
 
-/* True: the driver does not have this report yet. `worker` may be NULL: the worker has ended. */
+/* true: the driver does not have this report of the worker yet. `worker` is NULL if the agent has
+ * forgotten the worker: no news then. */
 static bool agent_pulse_is_news(const struct agent_worker *worker, const struct report_seen *seen)
 {
     return worker && worker->pulse.told[seen->slot] != seen->said;
 }
 
-/* Sends heartbeats with all of these; at least one. Of the reports go those that the driver does
- * not have yet. Without a connection none is noted as told, as a later driver is to hear them. */
+/* Sends heartbeats with all `pulses` (what the agent knows of each worker), and with those of the
+ * reports that the driver does not have yet; at least one heartbeat. Without a connection no report
+ * is noted as told to the driver, because a later driver has to hear it. */
 static void agent_pulse_send(struct agent *agent, const struct msg_pulse *pulses, size_t count,
                              const struct report_list *reports)
 {
@@ -86,7 +91,8 @@ static void agent_pulse_send(struct agent *agent, const struct msg_pulse *pulses
     } while (from < count || news_from < news_count);
 }
 
-/* Sends the heartbeat. Many workers take several. */
+/* The heartbeat is due: sends the pulse of each connected worker and its new reports, in several
+ * messages if there are many workers. */
 void agent_pulse_beat(struct agent *agent, const struct report_list *reports)
 {
     struct msg_pulse *pulses = NULL;
@@ -113,6 +119,8 @@ void agent_pulse_beat(struct agent *agent, const struct report_list *reports)
     agent_pulse_send(agent, pulses, count, reports);
 }
 
+/* A worker is about to end: sends its reports to the driver now, in a heartbeat without pulses, if
+ * the driver does not have them. */
 void agent_pulse_report(struct agent *agent, const struct report_list *reports)
 {
     bool news = false;

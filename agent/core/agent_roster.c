@@ -16,6 +16,7 @@ bool agent_worker_is_alive(const struct agent_worker *worker)
     return worker->process.state == SPAWNING || worker->process.state == RUNNING;
 }
 
+/* Makes the core look at the deadlines of its workers at at_us, or earlier. */
 void agent_wake_at(struct agent *agent, int64_t at_us)
 {
     if (at_us < agent->wake_at_us)
@@ -34,6 +35,7 @@ void agent_worker_move(struct agent *agent, struct agent_worker *worker, enum pr
     sm_move(&worker->process, to, agent->now_us, line);
 }
 
+/* For VEC_PLACE: the table of workers is sorted by incarnation. */
 static uint64_t roster_incarnation_of(const void *item)
 {
     struct agent_worker *const *worker = item;
@@ -112,6 +114,7 @@ void agent_roster_remove(struct agent *agent, struct agent_worker *worker)
     roster_destroy(agent, worker);
 }
 
+/* For VEC_PLACE: the table of connections is sorted by number. */
 static uint64_t roster_number_of(const void *item)
 {
     return ((const struct agent_connection *)item)->number;

@@ -29,8 +29,8 @@ struct agent_killing {
 /* How a worker ended. If `ended` is ENDED_NOT, only `code` and `text` count: they say why a start
  * failed. */
 struct agent_ending {
-    uint32_t ended; /* enum msg_ended */
-    int32_t value;
+    uint32_t ended;   /* enum msg_ended: by an exit, a signal, or silent; ENDED_NOT */
+    int32_t value;    /* the exit code or the signal */
     uint32_t witness; /* enum msg_witness */
     int64_t ran_us;
     uint64_t commit; /* the newest commit that is kept for the worker's slot */
@@ -41,30 +41,30 @@ struct agent_ending {
 /* A worker's connection to this agent. */
 struct agent_contact {
     bool connected;
-    bool dismissed; /* it has got DONE, or has sent LEFT or FINISHED: it has no lease any more */
+    bool dismissed; /* the worker got DONE, or sent LEFT or FINISHED: it has no lease any more */
     uint32_t number;
     /* the lease at the time of the worker's welcome, which set its heartbeat interval */
     int64_t lease_us;
     int64_t silent_at_us;
 };
 
-/* A heartbeat says this of a worker. */
+/* A heartbeat of the agent tells the driver these facts of a worker. */
 struct agent_pulse {
     uint64_t commit;   /* the newest commit that was seen in the memory of the slot; 0: none */
     int64_t commit_us; /* when this commit was first seen */
     int64_t heard_us;  /* when the last message of the worker came */
-    uint64_t told[LIMIT_REPORTS]; /* `said` of each report that the driver has; 0: it has none */
+    /* for each name: the count of reports (report_seen.said) that the driver was told; 0: none */
+    uint64_t told[LIMIT_REPORTS];
 };
 
-/* The last messages of a worker, kept for a driver that comes back. A message of type 0 stands for
- * no message. */
+/* The last messages of a worker, kept for a driver that comes back. Type 0: no message. */
 struct agent_words {
     struct msg ready;    /* the READY message, once another message or a round has followed */
     struct msg last;     /* the last of READY, NEXT_CHECK, RECOVERING, LEFT, FINISHED, UNUSABLE */
     struct msg entered;  /* the ENTERED message of the round in which the worker is */
     struct msg prepared; /* the PREPARED message of a round that has not begun */
     struct msg persist;  /* the newest PERSIST message that has no answer */
-    /* the STORE message of each channel that has no answer */
+    /* for each channel: the STORE message that has no answer */
     struct msg stores[LIMIT_STORE_CALLS];
 };
 
@@ -77,7 +77,7 @@ struct agent_worker {
     uint64_t incarnation;
     uint32_t slot;
     struct sm process;
-    uint64_t pid; /* 0: not known yet */
+    uint64_t pid; /* of the worker's process; 0: not known yet */
     int64_t started_us;
     struct place place;
     uint32_t phase; /* enum msg_phase */

@@ -7,6 +7,7 @@
  */
 #include "agent/core/agent_internal.h"
 
+/* Frees a kept message; type 0 stands for no message. */
 static void words_drop(struct msg *kept)
 {
     msg_release(kept);
@@ -26,7 +27,8 @@ static void words_drop_last(struct agent_words *words)
     words->last = (struct msg){ .type = 0 };
 }
 
-/* true: after its last message the worker can only end. */
+/* true: the worker has sent LEFT or FINISHED, or has ended: no other message is true of it any
+ * more. */
 static bool words_are_last(const struct agent_worker *worker)
 {
     return worker->phase == PHASE_LEFT || worker->phase == PHASE_FINISHED ||
@@ -77,12 +79,12 @@ void agent_words_keep(struct agent *agent, struct agent_worker *worker, const st
     case MSG_PREPARED: kept = &words->prepared; break;
     case MSG_PERSIST:
         if (words_are_last(worker) || msg->u.persist.commit < words->persist.u.persist.commit)
-            return; /* the answer to a later commit answers this one, too */
+            return; /* the answer to the PERSIST of a later commit answers this one, too */
         kept = &words->persist;
         break;
     case MSG_STORE:
         if (words_are_last(worker))
-            return; /* the program is about to end */
+            return; /* the worker has left or finished: it awaits no answer to this STORE */
         kept = &words->stores[msg->u.store.channel];
         break;
     default: return; /* STALLED is not kept: the worker repeats it while the stall lasts */
@@ -98,7 +100,8 @@ void agent_words_keep(struct agent *agent, struct agent_worker *worker, const st
     *kept = copy;
 }
 
-/* The worker has ended its calls of these rounds by itself. */
+/* Drops the kept STORE messages of all rounds before the round `before`: the worker has ended those
+ * calls by itself, and awaits no answer. */
 static void words_drop_stores(struct agent_words *words, uint64_t before)
 {
     for (size_t i = 0; i < ARRAY_SIZE(words->stores); i++)
@@ -180,8 +183,9 @@ const struct msg *agent_words_entries(const struct agent_worker *worker)
     return known && ready->type && ready->u.ready.entries.count ? ready : NULL;
 }
 
-/* Called when a driver has said welcome: repeats the kept messages of a worker. `entries`: also its
- * READY, for the entries of the state, which are the same for all workers. */
+/* Called when a driver has said welcome: repeats the kept messages of a worker. `entries` is true
+ * for one worker only: its READY is sent too, because the driver needs the names of the entries of
+ * the state, which are the same for all workers. */
 void agent_words_say_again(struct agent *agent, const struct agent_worker *worker, bool entries)
 {
     const struct agent_words *words = &worker->words;
@@ -203,7 +207,7 @@ void agent_words_say_again(struct agent *agent, const struct agent_worker *worke
         if (msg_copy_into(kept[i], &agent->list->memory, msg))
             agent->list->failed = true;
         if (kept[i] == &worker->words.ready)
-            msg->round = worker->round; /* the worker is not READY any more */
+            msg->round = worker->round; /* an old READY, for its entries, names the present round */
         agent_link_send(agent, msg);
     }
 }

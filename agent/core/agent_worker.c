@@ -28,6 +28,7 @@ static void worker_send(struct agent *agent, uint32_t connection, const struct m
     action->msg = msg;
 }
 
+/* Sends a message to a worker that is alive, and drops the kept messages that it makes outdated. */
 static void worker_pass_to(struct agent *agent, struct agent_worker *worker, const struct msg *msg)
 {
     if (!agent_worker_is_alive(worker))
@@ -36,6 +37,7 @@ static void worker_pass_to(struct agent *agent, struct agent_worker *worker, con
     agent_words_note_down(worker, msg);
 }
 
+/* The worker counts as silent one lease from now, unless it sends something before. */
 static void worker_renew_lease(struct agent *agent, struct agent_worker *worker)
 {
     if (!agent_worker_is_alive(worker))
@@ -52,7 +54,7 @@ static void worker_disconnect(struct agent *agent, struct agent_worker *worker)
     worker_renew_lease(agent, worker);
 }
 
-/* Answers a hello with the reason of the refusal, and closes the connection. */
+/* Answers HELLO_WORKER with the reason why this worker is refused, and closes the connection. */
 static void worker_refuse(struct agent *agent, uint32_t connection, int code, const char *why)
 {
     struct msg *msg = agent_msg(agent, MSG_REFUSED, 0);
@@ -117,8 +119,8 @@ static void worker_hello(struct agent *agent, uint32_t connection, const struct 
 #define DRIVER_IS_OLDER \
     "the driver is older than the agents; install the same version of hvd-elastic on its machine"
 
-/* Answers a PERSIST or a STORE in the place of a driver that does not know this message. False: the
- * driver knows it. */
+/* Answers a PERSIST or a STORE for a driver that does not know this message. Returns false, with no
+ * answer, if the driver knows the message or the message is of another type (0: no message). */
 static bool worker_refuse_newer(struct agent *agent, struct agent_worker *worker,
                                 const struct msg *asked)
 {
@@ -239,8 +241,8 @@ void agent_worker_pass_down(struct agent *agent, const struct msg *msg)
     }
 }
 
-/* Ends a worker whose lease has passed: a worker that is silent, or has had no connection for too
- * long. */
+/* Called at the deadlines of workers: ends this worker if its lease has passed because the worker
+ * is silent, or has had no connection for too long. */
 void agent_worker_timer(struct agent *agent, struct agent_worker *worker)
 {
     const struct agent_contact *contact = &worker->contact;

@@ -23,18 +23,19 @@
 struct asking {
     struct event_base *base;
     struct conn *conn;
-    const char *verb;
+    const char *verb; /* "driver" or "healthy" */
     struct msg_texts words;
     const char *socket;
-    int64_t pid; /* "driver": the answer */
-    char *text;  /* "healthy": the answer */
+    int64_t pid; /* the answer to "driver": the pid of the other agent */
+    char *text;  /* where the answer to "healthy" is written; NULL: the question is "driver" */
     bool ending; /* the other agent has said that it is ending, so this agent waits for its end */
-    bool done;
+    bool done;   /* the result is known: `code`, and *err if it is an error */
     int code;
     struct hvd_err *err;
     struct event *timer;
 };
 
+/* Sets the result of the question, and ends the event loop that waits for it. */
 static void asking_finish(struct asking *asking, int code)
 {
     asking->done = true;
@@ -42,7 +43,8 @@ static void asking_finish(struct asking *asking, int code)
     event_base_loopbreak(asking->base);
 }
 
-/* Sets how long this agent waits for the other one: first for its answer, then for its end. */
+/* Starts the time limit of what this process waits for: the other agent's answer or its end. A
+ * second call replaces the time limit. */
 static void asking_wait(struct asking *asking, time_t seconds)
 {
     struct timeval time = { .tv_sec = seconds };
@@ -110,8 +112,8 @@ static void asking_on_msg(void *arg, const struct msg *msg)
     }
 }
 
-/* The other agent has closed the connection, or has ended. HVD_E_LOST: this agent can take the
- * host. The connection frees itself after this callback. */
+/* The other agent has closed the connection, or has ended. The result HVD_E_LOST lets the caller
+ * become the agent of this host. The connection frees itself after this callback. */
 static void asking_on_closed(void *arg, const char *why)
 {
     struct asking *asking = arg;
@@ -170,6 +172,8 @@ static int asking_run(struct asking *asking, time_t seconds)
     return asking->code;
 }
 
+/* Tells the agent at `socket` which driver it must dial; `words`: the job's id, the key, then the
+ * driver's addresses. */
 int ask_agent_driver(struct event_base *base, const char *socket, const struct msg_texts *words,
                      int64_t *ret_pid, struct hvd_err *err)
 {
@@ -183,6 +187,8 @@ int ask_agent_driver(struct event_base *base, const char *socket, const struct m
     return rc;
 }
 
+/* Asks the process at `socket` how it is. Control characters in its answer become "?", because the
+ * answer is printed on a terminal. */
 int ask_agent_health(struct event_base *base, const char *socket, char ret_text[ERR_TEXT_MAX],
                      struct hvd_err *err)
 {

@@ -1,7 +1,7 @@
 /*
- * ask_agent.h: questions to an agent that runs on this host already: that of a new agent of its
- * job, which tells the older agent the id of the job, the host's key, and the addresses of the
- * driver; and that of a probe, which asks how an agent, or `hvd-agent --join`, is.
+ * ask_agent.h: two questions to an agent that runs on this host already. A new agent of the same
+ * job asks "driver": it tells the older agent the id of the job, the host's key, and the addresses
+ * of the driver. A probe asks "healthy": how this agent, or this `hvd-agent --join`, is.
  */
 #ifndef AGENT_IO_ASK_AGENT_H
 #define AGENT_IO_ASK_AGENT_H
@@ -20,9 +20,10 @@ int ask_agent_driver(struct event_base *base, const char *socket, const struct m
                      int64_t *ret_pid, struct hvd_err *err) MUST_CHECK;
 
 /*
- * Asks the process at `socket` how it is. 0: its event loop goes round, and ret_text says on one
- * line what it does. HVD_E_LOST: no process listens there, or it has ended. HVD_E_TIMEOUT: the
- * process does not answer. Any other code: the process has refused.
+ * Asks the process that listens at `socket` how it is. 0: the event loop of that process runs, and
+ * ret_text says on one line what the process does. HVD_E_LOST: no process listens at `socket`, or
+ * it has ended. HVD_E_TIMEOUT: the process does not answer. Any other code: the process has
+ * refused.
  */
 int ask_agent_health(struct event_base *base, const char *socket, char ret_text[ERR_TEXT_MAX],
                      struct hvd_err *err) MUST_CHECK;

@@ -25,9 +25,9 @@ struct driver_link {
     bool failed;    /* the last attempt brought no welcome: the next one moves `first` on */
 
     struct conn *conn; /* the connection that is being dialled or is open; NULL: none */
-    bool open;
-    bool welcomed;
-    bool full; /* too many bytes are unsent: no output may be added */
+    bool open;         /* the connection is made, and the TLS handshake is over */
+    bool welcomed;     /* the driver has said welcome on this connection */
+    bool full;         /* too many bytes are unsent: no output of workers may be added */
 };
 
 static void link_free_all(char **addresses, size_t count)
@@ -85,6 +85,7 @@ void driver_link_free(struct driver_link *link)
     mem_free(link);
 }
 
+/* The link has no connection any more. The caller closes `conn`, or it has closed by itself. */
 static void link_forget_conn(struct driver_link *link)
 {
     link->conn = NULL;
@@ -93,7 +94,8 @@ static void link_forget_conn(struct driver_link *link)
     link->welcomed = false;
 }
 
-/* Closes the connection to the driver, or gives up the attempt to connect. No callback follows. */
+/* Closes the connection to the driver, or ends the attempt to connect. The link forgets the
+ * connection first, so no callback follows. */
 void driver_link_hang_up(struct driver_link *link)
 {
     struct conn *conn = link->conn;
@@ -108,6 +110,7 @@ void driver_link_hang_up(struct driver_link *link)
         conn_drop(conn);
 }
 
+/* The dial has succeeded, and both sides have proved the host's key. */
 static void link_on_opened(void *arg)
 {
     struct driver_link *link = arg;
@@ -123,6 +126,7 @@ static void link_on_msg(void *arg, const struct msg *msg)
     link->ops->msg(link->arg, msg);
 }
 
+/* The connection to the driver is lost, or the dial has failed; `conn` frees itself. */
 static void link_on_closed(void *arg, const char *why)
 {
     struct driver_link *link = arg;
@@ -131,6 +135,7 @@ static void link_on_closed(void *arg, const char *why)
     link->ops->down(link->arg, why);
 }
 
+/* All bytes to the driver are sent: the driver takes output of workers again. */
 static void link_on_drained(void *arg)
 {
     struct driver_link *link = arg;
@@ -142,8 +147,8 @@ static void link_on_drained(void *arg)
 static const struct conn_ops link_conn_ops = { link_on_opened, link_on_msg, link_on_closed,
                                                link_on_drained };
 
-/* Dials the driver: tries the addresses in turn, from `first` on. If the last attempt brought no
- * welcome, `first` is moved one address further before that. */
+/* Dials the driver: tries the addresses in turn, from `first` on. If the attempt before this one
+ * brought no welcome, `first` is moved one address further. */
 int driver_link_dial(struct driver_link *link, struct hvd_err *err)
 {
     const char *turned[LIMIT_ADDRESSES];
@@ -153,7 +158,7 @@ int driver_link_dial(struct driver_link *link, struct hvd_err *err)
     driver_link_hang_up(link);
     if (link->failed)
         link->first = (link->first + 1) % link->count;
-    link->failed = true;
+    link->failed = true; /* until the driver says welcome (driver_link_welcomed) */
     for (size_t i = 0; i < link->count; i++)
         turned[i] = link->addresses[(link->first + i) % link->count];
     rc = conn_dial(link->base, &list, link->tls, &link_conn_ops, link, &link->conn, err);
@@ -162,8 +167,9 @@ int driver_link_dial(struct driver_link *link, struct hvd_err *err)
     return rc;
 }
 
-/* Sends a message. When the driver reads too slowly, `full` is set here, and workers with output
- * wait until the driver has caught up. */
+/* Sends a message to the driver. Without a connection it returns 0, and the message is lost: the
+ * agent's core repeats what a later driver must hear. When the driver reads too slowly, `full` is
+ * set, and the output of workers is not read until the unsent bytes are sent. */
 int driver_link_send(struct driver_link *link, const struct msg *msg, struct hvd_err *err)
 {
     int rc;
@@ -188,6 +194,9 @@ static void link_remember_peer(struct driver_link *link)
     }
 }
 
+/* Called for each heartbeat of the driver, which names its standbys: replaces their addresses
+ * behind those of drivers. The next attempt begins at the same address as before, if it is still in
+ * the list. Returns true if the list of standbys has changed. */
 bool driver_link_learn(struct driver_link *link, const struct msg_texts *standbys)
 {
     bool same = standbys->count == link->count - link->drivers;
@@ -200,6 +209,7 @@ bool driver_link_learn(struct driver_link *link, const struct msg_texts *standby
     if (same)
         return false;
     memcpy(list, link->addresses, count * sizeof(list[0]));
+    /* without memory the list is shorter; the driver's next heartbeat brings the addresses again */
     (void)!link_append(list, &count, standbys->items, standbys->count);
     link->first = 0;
     for (size_t i = 0; i < count && first; i++)
@@ -238,6 +248,7 @@ bool driver_link_is_open(const struct driver_link *link)
     return link->open;
 }
 
+/* false: output of workers would not reach a driver now, or would fill the memory of this agent. */
 bool driver_link_takes_output(const struct driver_link *link)
 {
     return link->open && link->welcomed && !link->full;
@@ -281,6 +292,7 @@ int driver_link_point(struct driver_link *link, const struct msg_texts *addresse
     return 0;
 }
 
+/* Returns the address of the driver for the log, also while it is only being dialled. */
 const char *driver_link_peer(const struct driver_link *link)
 {
     if (link->open)

@@ -15,8 +15,8 @@ struct driver_link;
 
 /* These callbacks are called from the event loop. */
 struct driver_link_ops {
-    void (*up)(void *arg);
-    void (*msg)(void *arg, const struct msg *msg); /* borrowed */
+    void (*up)(void *arg);                         /* the connection to the driver is open */
+    void (*msg)(void *arg, const struct msg *msg); /* a message of the driver, borrowed */
     /* the connection is lost, or the dial has failed */
     void (*down)(void *arg, const char *why);
     void (*drained)(void *arg); /* the driver takes output of workers again */
@@ -42,6 +42,7 @@ int driver_link_send(struct driver_link *link, const struct msg *msg,
  * address is remembered. */
 void driver_link_welcomed(struct driver_link *link);
 bool driver_link_is_open(const struct driver_link *link);
+/* true: a driver has said welcome, and not too many bytes wait to be sent to it. */
 bool driver_link_takes_output(const struct driver_link *link);
 
 /* Puts these addresses before the addresses that the link has. *ret_moved is true: the present
@@ -51,7 +52,8 @@ int driver_link_point(struct driver_link *link, const struct msg_texts *addresse
                       bool *ret_moved) MUST_CHECK;
 
 /* Replaces the addresses of standbys, which are dialled after those of the driver. Returns true if
- * they are others than before. If no memory is left, some are missing until the next call. */
+ * the list of standbys has changed. If no memory is left, some addresses are missing until the next
+ * call. */
 bool driver_link_learn(struct driver_link *link, const struct msg_texts *standbys);
 
 /* Writes the host address of the agent's end of the connection, as conn_local_host does.

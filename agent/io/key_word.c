@@ -15,8 +15,10 @@
 static int key_digit(char c)
 {
     static const char digits[] = "0123456789abcdef";
+    /* c | ' ' makes an upper case letter a lower case one, and leaves a digit as it is */
     const char *found = c ? strchr(digits, c | ' ') : NULL;
 
+    /* c >= '0': control characters would become digits by that OR */
     return found && (c >= '0') ? (int)(found - digits) : -1;
 }
 
@@ -42,6 +44,7 @@ int key_digits(const char *text, uint8_t ret_key[TLS_KEY_BYTES])
     return 0;
 }
 
+/* Writes "key=EPOCH:DIGITS", two hexadecimal digits for each byte of the key. */
 void key_word_write(uint64_t epoch, const uint8_t key[TLS_KEY_BYTES], char word[KEY_WORD_MAX])
 {
     size_t length = (size_t)snprintf(word, KEY_WORD_MAX, KEY_WORD "%" PRIu64 ":", epoch);

@@ -7,9 +7,10 @@
 
 #include "wire/tls.h"
 
-#define KEY_WORD     "key=" /* the word begins with this; EPOCH:DIGITS follow */
+#define KEY_WORD "key=" /* the word begins with this; EPOCH:DIGITS follow */
+/* 21: the longest number of 64 bits has 20 digits, then comes the colon */
 #define KEY_WORD_MAX (sizeof(KEY_WORD) + 21 + 2 * (size_t)TLS_KEY_BYTES)
-#define KEY_JOB_MAX  17 /* bytes with the NUL */
+#define KEY_JOB_MAX  17 /* bytes of a job's id: 16 digits and the NUL */
 
 /* Reads 64 hexadecimal digits; upper and lower case digits are equal. HVD_E_INVAL: the text is no
  * key. */

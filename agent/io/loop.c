@@ -22,14 +22,15 @@
 #include <string.h>
 #include <unistd.h>
 
+/* how many lines of the core's trace are kept in memory, for the text of a panic */
 #define TRACE_LINES 256
 /* how long the end of the agent waits for a write to a checkpoint */
 #define CHECKPOINT_STOP_US (2 * TIME_S)
 /* bytes; enough for a line for each slot, and for the reports of all its workers */
 #define KEPT_BYTES (64 * 1024 + LIMIT_SLOTS_PER_HOST * LIMIT_REPORTS * sizeof(struct report_seen))
 
-/* Stops reading the output of workers while the driver does not take output; the workers then
- * wait. Also called when the driver takes output again. */
+/* Called after each step, and when the driver takes output again: reads the output of workers while
+ * the driver takes output, and otherwise stops reading, so that workers that print much wait. */
 static void loop_hold_output(void *arg)
 {
     struct agent_loop *loop = arg;
@@ -41,8 +42,9 @@ static void loop_hold_output(void *arg)
     children_hold_output(loop->children, hold);
 }
 
-/* Runs one step of the core for each event. An event that happens inside an action (for example a
- * program that cannot be started) waits until all actions are done. */
+/* Tells the core an event, and carries out the actions that the core returns. An event that happens
+ * inside an action (for example a program that cannot be started) waits until all actions are done,
+ * and then gets a step of its own. At the end the timer is set to the core's next deadline. */
 static void loop_tell(struct agent_loop *loop, const struct agent_event *event)
 {
     struct agent_event now = *event;
@@ -83,8 +85,8 @@ static void loop_tell(struct agent_loop *loop, const struct agent_event *event)
         loop_give_up(loop, HVD_E_NOMEM, "a timer cannot be set");
 }
 
-/* Tells the core a kind of event with the commits that are kept on this host now, and with the
- * values that its workers have reported. */
+/* Tells the core an event of this kind, TIMER or DRIVER_UP, with the commits that are kept on this
+ * host now. TIMER, on which heartbeats are sent, also has the values that workers have reported. */
 static void loop_tell_kept(struct agent_loop *loop, enum agent_event_kind kind)
 {
     struct report_list reports = { 0 };
@@ -180,8 +182,9 @@ static void loop_on_driver_up(void *arg)
     loop_tell_kept(loop, AGENT_DRIVER_UP);
 }
 
-/* Passes a message of the driver to the core. Afterwards the loop does its own part: it takes the
- * key of a round for the thread that moves commits, and notes a welcome. */
+/* Passes a message of the driver to the core. Some messages also concern the loop, which handles
+ * them after the core: STATE_KEY has a key for the thread that moves commits between hosts, BEAT
+ * names the standbys, and a welcome ends the greeting. */
 static void loop_on_driver_msg(void *arg, const struct msg *msg)
 {
     struct agent_loop *loop = arg;
@@ -203,7 +206,7 @@ static void loop_on_driver_msg(void *arg, const struct msg *msg)
      * the step above, and the connection is not open here. */
     if (msg->type == MSG_WELCOME_AGENT && driver_link_is_open(loop->driver)) {
         driver_link_welcomed(loop->driver);
-        /* one line a minute (TIME_MIN) may say that there is no driver */
+        /* after a welcome the next loss is logged at once; then one line in TIME_MIN (a minute) */
         loop->unreachable = (struct log_limit){ TIME_MIN, 1, 0, 0, 0 };
         log_info(NET, "the agent is connected to the driver at %s, which serves term %" PRIu64,
                  driver_link_peer(loop->driver), msg->term);
@@ -230,6 +233,8 @@ static void loop_on_driver_down(void *arg, const char *why)
 static const struct driver_link_ops driver_ops = { loop_on_driver_up, loop_on_driver_msg,
                                                    loop_on_driver_down, loop_hold_output };
 
+/* Called when a process says hello as this worker: returns the pid of the process that was started
+ * as this worker; 0: none runs. */
 static uint64_t loop_pid_of(void *arg, uint64_t incarnation)
 {
     const struct started *started = loop_started(arg, incarnation);
@@ -288,8 +293,8 @@ static int loop_on_point(void *arg, const char *job_id, const char *key_word,
         return err_set(err, HVD_E_STATE, "the agent of this host is ending; end this process");
     }
 
-    /* The new agent has brought the host's key: a later key than this agent's is used from now on.
-     */
+    /* The new agent has brought the host's key. If that key is later than this agent's, this agent
+     * dials with it from now on. */
     rc = key_word_read(key_word, &epoch, key);
     if (rc)
         return err_set(err, rc,
@@ -350,6 +355,7 @@ static void loop_on_spawn_failed(void *arg, uint64_t incarnation, int code, cons
                                            .text = text });
 }
 
+/* A worker has printed these bytes: the core passes them on to the driver. */
 static void loop_on_output(void *arg, uint64_t incarnation, enum msg_stream stream,
                            struct msg_bytes data)
 {
@@ -359,8 +365,9 @@ static void loop_on_output(void *arg, uint64_t incarnation, enum msg_stream stre
                                           .data = data });
 }
 
-/* Reads the last messages of a worker before its end is handled: LEFT or FINISHED says that the
- * worker has ended in order. The values that it has reported last are passed on, too. */
+/* A worker is about to end, or has ended: reads its last messages before the end is handled,
+ * because LEFT or FINISHED says that the worker has ended in order. The values that the worker has
+ * reported last go to the core, too. */
 static void loop_on_dying(void *arg, uint64_t incarnation)
 {
     struct agent_loop *loop = arg;
@@ -378,8 +385,8 @@ static void loop_on_dying(void *arg, uint64_t incarnation)
     arena_release(&arena);
 }
 
-/* The worker's process has ended, with this exit code or signal (`value`). The driver is also told
- * the newest commit that the worker's slot has. */
+/* The worker's process has ended, with this exit code or signal (`value`). The event also names the
+ * newest commit in the slot's snapshot, because a later round may resume from that commit. */
 static void loop_on_ended(void *arg, uint64_t incarnation, enum msg_ended ended, int32_t value,
                           enum msg_witness witness)
 {
@@ -404,7 +411,7 @@ static void loop_on_ended(void *arg, uint64_t incarnation, enum msg_ended ended,
 static const struct children_ops children_ops = { loop_on_spawned, loop_on_spawn_failed,
                                                   loop_on_output, loop_on_dying, loop_on_ended };
 
-/* A HOLD or SAVE of the driver has its result. */
+/* A HOLD or SAVE of the driver was carried out. `result` is NULL if there was no memory for it. */
 static void agent_loop_on_checkpoint(void *arg, const struct msg *result)
 {
     struct agent_loop *loop = arg;
@@ -415,6 +422,7 @@ static void agent_loop_on_checkpoint(void *arg, const struct msg *result)
         loop_give_up(loop, HVD_E_NOMEM, "the result of a checkpoint cannot be sent");
 }
 
+/* true: a worker runs, or is being started, in this slot. Asked by the thread for checkpoints. */
 static bool loop_runs(void *arg, uint32_t slot)
 {
     const struct agent_loop *loop = arg;
@@ -429,6 +437,7 @@ static bool loop_runs(void *arg, uint32_t slot)
 
 static const struct checkpoint_ops checkpoint_ops = { agent_loop_on_checkpoint, loop_runs };
 
+/* Each line of the core's trace is also a debug line of the log. */
 static void agent_loop_on_trace(void *arg, const char *line, enum trace_level level,
                                 const struct facts *facts)
 {
@@ -450,7 +459,7 @@ int agent_loop_create(struct event_base *base, const struct agent_loop_config *c
         return err_set(err, HVD_E_NOMEM, "no memory for the agent; free memory on this host");
     loop->base = base;
     loop->config = *config;
-    /* one line a minute (TIME_MIN) may say that there is no driver */
+    /* at most one line in TIME_MIN (a minute) may say that there is no driver */
     loop->unreachable = (struct log_limit){ TIME_MIN, 1, 0, 0, 0 };
     agent_action_list_init(&loop->actions);
     buf_init(&loop->frame.bytes, FRAME_HEADER_BYTES + LIMIT_FRAME_BODY_BYTES);
@@ -498,7 +507,8 @@ int agent_loop_create(struct event_base *base, const struct agent_loop_config *c
         agent_loop_free(loop);
         return rc;
     }
-    /* This agent has the host, so processes of the job that still run were left by a dead agent. */
+    /* This agent has just taken the host, and has started no worker: processes of the job that run
+     * here were left by an agent that was killed. They are ended. */
     leftovers_end(config->core.job, config->core.host);
     *ret_loop = loop;
     return 0;
@@ -522,8 +532,9 @@ static void loop_free_event(struct event *event)
         event_free(event);
 }
 
-/* Frees the parts in an order that counts: no worker is left when the host is given back, and the
- * last messages to the driver are sent at the end. */
+/* Frees the parts of the agent. The order counts: all workers are ended before another agent can
+ * take the host, and the connection to the driver is closed late, so that its last messages are
+ * sent. */
 void agent_loop_free(struct agent_loop *loop)
 {
     if (!loop)
@@ -547,8 +558,8 @@ void agent_loop_free(struct agent_loop *loop)
     buf_release(&loop->frame.bytes);
     VEC_RELEASE(&loop->started);
     trace_release(&loop->trace);
-    /* The event loop runs until the unsent messages are sent; no other event is left in the
-     * loop. */
+    /* Only connections with unsent messages still have events: the event loop runs until those
+     * messages are sent or their time limit is over, and then returns. */
     event_base_dispatch(loop->base);
     mem_free(loop);
 }

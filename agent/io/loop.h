@@ -16,15 +16,15 @@ struct tls;
 
 struct agent_loop_config {
     struct agent_config core;
-    struct msg_texts drivers;    /* copied */
+    struct msg_texts drivers;    /* the addresses of the driver; copied */
     struct tls *tls;             /* borrowed while the loop lives, as are the texts of `core` */
     struct agent_socket *socket; /* borrowed, already taken; agent_loop_free releases it */
-    const char *job_id;          /* borrowed: tells the job from others of its name */
+    const char *job_id;          /* borrowed: tells this job from other jobs of the same name */
     uint64_t epoch;              /* number of the key that `tls` dials with */
     const char *const *env;      /* borrowed: the agent's own environment, passed on to workers */
     int64_t notice_us;           /* time from a SIGTERM until the machine goes away */
-    int64_t warning_us;          /* time from a SIGUSR2 until then */
-    const char *preemption;      /* borrowed: who else gives notices; see proto/preemption.h */
+    int64_t warning_us;          /* time from a SIGUSR2 until the machine goes away */
+    const char *preemption;      /* borrowed: other sources of notices; see proto/preemption.h */
     /* pid of the parent; the agent ends when that process is gone. 0: no supervisor */
     int64_t supervisor;
 };
@@ -33,8 +33,8 @@ struct agent_loop_config {
 int agent_loop_create(struct event_base *base, const struct agent_loop_config *config,
                       struct agent_loop **ret_loop, struct hvd_err *err) MUST_CHECK;
 
-/* Runs until the agent has ended. Returns the code of its EXIT, or the error that made the agent
- * give up (HVD_E_NOMEM). */
+/* Runs until the agent has ended. Returns the code of the core's last action, AGENT_DO_EXIT, or the
+ * error that has ended the loop (for example HVD_E_NOMEM). */
 int agent_loop_run(struct agent_loop *loop) MUST_CHECK;
 
 /* Frees the loop. On return no process of its workers is left, and each message to the driver is

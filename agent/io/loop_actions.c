@@ -11,8 +11,8 @@
 
 #define ENV_BYTES (64 * 1024 * 1024) /* bytes; a LAUNCH cannot carry a larger environment */
 
-/* Logs an action that failed. The failure concerns one worker or connection only, unless memory is
- * out: then the agent ends. */
+/* Logs an action that failed; `what` names it. The failure concerns only one worker or connection,
+ * and the agent goes on. If no memory is left the agent ends. */
 static void actions_complain(struct agent_loop *loop, int rc, const char *what,
                              const struct hvd_err *err)
 {
@@ -48,6 +48,8 @@ static void actions_send_worker(struct agent_loop *loop, const struct agent_acti
     }
     if (!rc)
         return;
+    /* A worker that misses a message would wait for ever: its connection is closed, and the core
+     * gets WORKER_DOWN, because a drop by the agent itself causes no such event. */
     actions_complain(loop, rc, "a message to a worker cannot be sent", &err);
     workers_link_drop(loop->workers, action->worker);
     loop_put_off(loop,
@@ -119,6 +121,7 @@ void loop_carry_out(struct agent_loop *loop, const struct agent_action *action)
         workers_link_drop(loop->workers, action->worker);
         break;
     case AGENT_DO_SPAWN:
+        /* the entry comes first: children_spawn may report a failure at once */
         arena_init(&arena, ENV_BYTES);
         env = worker_env_make(&config, msg, &arena);
         if (!env || VEC_RESERVE(&loop->started, 1, UINT32_MAX)) {

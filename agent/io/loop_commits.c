@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* The thread that moves commits has the result of a FETCH: the worker that asked gets it. */
 static void commits_on_fetched(void *arg, uint64_t requester, const struct msg *fetched)
 {
     struct agent_loop *loop = arg;
@@ -84,7 +85,8 @@ int loop_commits_welcome(struct agent_loop *loop, uint32_t worker, const struct 
     return workers_link_send(loop->workers, worker, &welcome, err);
 }
 
-/* Answers SNAPSHOT: finds the slot of the worker, and gets the snapshot of that slot. */
+/* A worker asks for the memory of its commits (SNAPSHOT): gives the descriptor of the snapshot of
+ * its slot. */
 int loop_commits_snapshot(void *arg, uint64_t incarnation, const struct msg_snapshot *wanted,
                           int *ret_fd, struct hvd_err *err)
 {
@@ -112,6 +114,8 @@ void loop_commits_fetch(void *arg, uint64_t requester, const struct msg *msg)
         loop_give_up(loop, HVD_E_NOMEM, "a fetch cannot begin");
 }
 
+/* The connection of a worker that may have a FETCH under way is closed: the fetch is abandoned. At
+ * the end of the agent the thread may be gone before the connections. */
 void loop_commits_hung_up(void *arg, uint64_t requester)
 {
     struct agent_loop *loop = arg;

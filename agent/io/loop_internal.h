@@ -26,17 +26,16 @@ struct started {
     bool left; /* the worker has left in order: no worker follows in its slot */
 };
 
-/* Events that happen while actions are carried out. These events wait until all actions are
- * done. */
+/* Events that happen while actions are carried out: they wait until all actions are done. */
 struct loop_queue {
     struct VEC(struct loop_queued) waiting;
-    size_t taken;
-    char *text; /* text of the event that was taken last */
+    size_t taken; /* how many of `waiting` the core has got */
+    char *text;   /* text of the event that was taken last */
 };
 
 struct loop_events {
-    struct event *timer;
-    struct event *sigterm, *passed_on;
+    struct event *timer;               /* the next deadline of the core */
+    struct event *sigterm, *passed_on; /* passed_on: the supervisor has got SIGTERM */
     struct event *sigint, *sigusr2;
 };
 
@@ -63,20 +62,20 @@ struct agent_loop {
     struct state_thread *state;
     struct checkpoint_thread *checkpoint;
     struct notice *notice; /* NULL: this machine has no giver of notices but SIGTERM */
-    struct tls *state_tls; /* the key of each round for commits; used by the thread of `state` */
+    struct tls *state_tls; /* TLS with the keys of rounds, for the thread that moves commits */
 
     struct loop_frame frame;
-    struct log_limit unreachable; /* limits the log line "cannot reach the driver" */
-    bool holds_output;
+    struct log_limit unreachable; /* limits the log lines that there is no driver */
+    bool holds_output;            /* the output of workers is not read */
     /* SIGTERMs to this process, and SIGTERMs that the supervisor has passed on. A SIGTERM to all
      * processes comes in both ways, and counts once. */
     unsigned own_terms, passed_terms;
-    bool stepping;
-    bool over;
+    bool stepping; /* the core's actions are being carried out: new events wait in `queue` */
+    bool over;     /* the loop ends, with `code`: events and actions are ignored */
     int code;
 };
 
-/* loop_state.c */
+/* loop_state.c: the end of the loop, events that wait, started workers */
 
 void loop_end(struct agent_loop *loop, int code);
 /* Ends the loop because of an error that the agent cannot survive; `what` names the failed step.
@@ -88,13 +87,13 @@ void loop_put_off(struct agent_loop *loop, const struct agent_event *event);
 /* Takes the oldest event that waits; its text lives until the next call. false: no event waits. */
 bool loop_take_waiting(struct agent_loop *loop, struct agent_event *ret_event);
 void loop_release_waiting(struct agent_loop *loop);
-/* Returns the entry of a started worker; NULL: no such worker */
+/* Returns the entry of a worker whose process was started and has not ended; NULL: none */
 struct started *loop_started(const struct agent_loop *loop, uint64_t incarnation);
 void loop_forget_started(struct agent_loop *loop, uint64_t incarnation);
 /* Writes the answer to "healthy", for struct workers_link_ops. */
 void loop_health(void *arg, char ret_text[ERR_TEXT_MAX]);
 
-/* loop_commits.c */
+/* loop_commits.c: the memory of commits, and the thread that moves commits between hosts */
 
 int loop_commits_create(struct agent_loop *loop, struct hvd_err *err) MUST_CHECK;
 void loop_commits_release(struct agent_loop *loop);
@@ -112,7 +111,7 @@ int loop_commits_snapshot(void *arg, uint64_t incarnation, const struct msg_snap
 void loop_commits_fetch(void *arg, uint64_t requester, const struct msg *msg);
 void loop_commits_hung_up(void *arg, uint64_t requester);
 
-/* loop_actions.c */
+/* loop_actions.c: carries out one action of the core */
 
 void loop_carry_out(struct agent_loop *loop, const struct agent_action *action);
 

@@ -12,7 +12,7 @@
 
 struct loop_queued {
     struct agent_event event;
-    char *text;
+    char *text; /* the event's text, copied; freed when the next event is taken */
 };
 
 /* Ends the event loop with this code; the first call counts. */
@@ -25,6 +25,8 @@ void loop_end(struct agent_loop *loop, int code)
     event_base_loopbreak(loop->base);
 }
 
+/* An error that the agent cannot survive: logs it, and ends the event loop. The supervisor ends
+ * what is left, and the driver starts another agent. `what` names the step that has failed. */
 void loop_give_up(struct agent_loop *loop, int code, const char *what)
 {
     if (!loop->over)
@@ -92,6 +94,7 @@ struct started *loop_started(const struct agent_loop *loop, uint64_t incarnation
     return NULL;
 }
 
+/* The worker's process has ended, or could not be started. */
 void loop_forget_started(struct agent_loop *loop, uint64_t incarnation)
 {
     struct started *started = loop_started(loop, incarnation);
@@ -100,8 +103,8 @@ void loop_forget_started(struct agent_loop *loop, uint64_t incarnation)
         *started = loop->started.items[--loop->started.count];
 }
 
-/* An agent whose time without a driver is over ends by itself, so an agent that answers is within
- * its limits. */
+/* Answers the question "healthy". Every agent that answers counts as well, also one that has no
+ * driver now: after driver_grace_us without a driver the agent ends by itself. */
 void loop_health(void *arg, char ret_text[ERR_TEXT_MAX])
 {
     const struct agent_loop *loop = arg;

@@ -19,16 +19,17 @@
 
 #define PID_TEXT_BYTES 24
 
+/* The other side of one connection: a worker, or a process that asks a question. */
 struct peer {
     struct workers_link *link;
     struct conn *conn;
-    uint32_t number;
+    uint32_t number;      /* index in link->peers; the core knows the connection by it */
     uint64_t incarnation; /* 0: the worker has not said hello */
     /* a number that no other connection ever has, set when the worker gets its welcome; 0: no
      * welcome was sent yet */
     uint64_t requester;
-    bool client;
-    bool fetches;               /* the worker has asked for a fetch */
+    bool client;                /* the process has asked a question: it is no worker */
+    bool fetches;               /* the worker has sent a FETCH on this connection */
     bool grant_waits;           /* a GRANTED waits until all earlier messages are sent */
     struct msg_snapshot wanted; /* the SNAPSHOT request that the waiting GRANTED answers */
 };
@@ -39,7 +40,7 @@ struct workers_link {
     const struct workers_link_ops *ops;
     void *arg;
     struct VEC(struct peer *) peers; /* indexed by worker number; NULL: the number is free */
-    uint64_t last_requester;
+    uint64_t last_requester;         /* the highest peer.requester so far */
 };
 
 static struct peer *link_find(const struct workers_link *link, uint32_t number)
@@ -47,7 +48,8 @@ static struct peer *link_find(const struct workers_link *link, uint32_t number)
     return number < link->peers.count ? link->peers.items[number] : NULL;
 }
 
-/* Forgets a peer whose connection this agent closes, or the other side has closed. */
+/* Frees a peer whose connection this agent closes, or the other side has closed. The owner of a
+ * FETCH of this peer is told, so that nothing more is written for that FETCH. */
 static void peer_forget(struct peer *peer)
 {
     peer->link->peers.items[peer->number] = NULL;
@@ -56,6 +58,8 @@ static void peer_forget(struct peer *peer)
     mem_free(peer);
 }
 
+/* Closes the connection when its unsent messages are sent, and frees the peer now. The core gets no
+ * event. */
 static void peer_close(struct peer *peer)
 {
     conn_close(peer->conn);
@@ -78,8 +82,8 @@ static void peer_refuse(struct peer *peer, const char *why)
     peer_close(peer);
 }
 
-/* Answers a process of this host that has asked one question, and waits for its end of the
- * connection. */
+/* Answers a process of this host that has asked one question. The connection stays open until that
+ * process closes it: an agent that waits for the end of this one sees the end there. */
 static void peer_tell(struct peer *peer, int code, const char *text)
 {
     const struct msg tell = {
@@ -99,8 +103,8 @@ static void peer_tell(struct peer *peer, int code, const char *text)
     }
 }
 
-/* Answers "driver JOB KEY ADDRESS...": another agent of this host tells which job it is of, its key
- * and the driver's addresses. The answer to "healthy" proves that the event loop goes round. */
+/* Answers a question. "driver JOB KEY ADDRESS...": a new agent of this host tells which job it is
+ * of, its key and the driver's addresses. "healthy": the answer proves that the event loop runs. */
 static void peer_on_ask(struct peer *peer, const struct msg *msg)
 {
     struct workers_link *link = peer->link;
@@ -153,7 +157,9 @@ static void peer_break_off(struct peer *peer, const char *why)
     link->ops->down(link->arg, number);
 }
 
-/* Answers the SNAPSHOT request of a worker with a GRANTED and the descriptor. */
+/* Answers the SNAPSHOT request of a worker with a GRANTED and the descriptor of its slot's memory.
+ * While earlier bytes are unsent, the answer waits (`grant_waits`), and the next call asks for the
+ * descriptor anew. */
 static void peer_grant(struct peer *peer)
 {
     struct workers_link *link = peer->link;
@@ -183,6 +189,7 @@ static void peer_grant(struct peer *peer)
         peer_break_off(peer, err.text);
 }
 
+/* All bytes to this peer are sent: a GRANTED that has waited for that is sent now. */
 static void peer_on_drained(void *arg)
 {
     struct peer *peer = arg;
@@ -191,7 +198,9 @@ static void peer_on_drained(void *arg)
         peer_grant(peer);
 }
 
-/* Called for each message on a connection of the socket. */
+/* Called for each message on a connection of the socket. The messages of a process go to the core
+ * only when the process has proved, by its pid, that it is the worker whose incarnation it names.
+ */
 static void peer_on_msg(void *arg, const struct msg *msg)
 {
     struct peer *peer = arg;
@@ -237,7 +246,8 @@ static void peer_on_msg(void *arg, const struct msg *msg)
         link->ops->msg(link->arg, peer->number, msg);
         return;
     }
-    /* Messages about commits do not go to the core. */
+    /* SNAPSHOT and FETCH, the messages about commits, do not go to the core. They are taken from a
+     * worker that has its welcome (`requester`), for this worker only. */
     if (!peer->requester || msg->incarnation != peer->incarnation) {
         peer_break_off(peer,
                        peer->requester
@@ -363,6 +373,8 @@ int workers_link_send(struct workers_link *link, uint32_t worker, const struct m
     return 0;
 }
 
+/* Sends an encoded message to the worker on this connection. A connection that is gone takes no
+ * message, which is no error. */
 int workers_link_send_frame(struct workers_link *link, uint32_t worker, const void *frame,
                             size_t length)
 {
@@ -371,7 +383,8 @@ int workers_link_send_frame(struct workers_link *link, uint32_t worker, const vo
     return peer ? conn_send_frame(peer->conn, frame, length) : 0;
 }
 
-/* Sends the answer of a fetch to the worker that asked, if its connection is still the same one. */
+/* Sends the answer of a FETCH to the worker that asked. The `requester` of a connection is never
+ * used again, so a worker on a later connection does not get the answer. */
 void workers_link_fetched(struct workers_link *link, uint64_t requester, const struct msg *msg)
 {
     struct hvd_err err = { 0 };
@@ -387,6 +400,7 @@ void workers_link_fetched(struct workers_link *link, uint64_t requester, const s
     }
 }
 
+/* Closes a connection because the core wants it; `ops->down` is not called. */
 void workers_link_drop(struct workers_link *link, uint32_t worker)
 {
     struct peer *peer = link_find(link, worker);

@@ -20,6 +20,7 @@ struct workers_link_ops {
     /* Returns the pid of the running process that was started as this worker; 0: no such process
      * runs. */
     uint64_t (*pid_of)(void *arg, uint64_t incarnation);
+    /* msg: a message has come on the connection with the number `worker`. down: it is closed. */
     void (*msg)(void *arg, uint32_t worker, const struct msg *msg);
     void (*down)(void *arg, uint32_t worker);
     /* An agent of the job with this key has asked "driver" (see ask_agent.h): returns 0, or why the
@@ -47,13 +48,15 @@ int workers_link_create(struct event_base *base, const char *name, struct childr
                         struct workers_link **ret_link, struct hvd_err *err) MUST_CHECK;
 void workers_link_free(struct workers_link *link); /* messages that are queued are still sent */
 
-/* Sends as conn_send does. An unknown worker number is ignored. */
+/* Sends a message as conn_send does, or a frame (an encoded message), to the worker on the
+ * connection with the number `worker`. A number that no connection has is ignored. */
 int workers_link_send(struct workers_link *link, uint32_t worker, const struct msg *msg,
                       struct hvd_err *err) MUST_CHECK;
 int workers_link_send_frame(struct workers_link *link, uint32_t worker, const void *frame,
                             size_t length) MUST_CHECK;
 /* Sends a FETCHED to the connection that asked, if that connection is still there. */
 void workers_link_fetched(struct workers_link *link, uint64_t requester, const struct msg *msg);
+/* Closes the connection with this number when all messages are sent; no callback `down` follows. */
 void workers_link_drop(struct workers_link *link, uint32_t worker);
 
 /* Reads and hands on at once all messages that the worker has sent by now. Called when the worker

@@ -24,11 +24,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REDIAL_US    TIME_S /* the wait between two attempts, on average */
-#define REFUSALS_MAX 4      /* so the wait is up to 16 times as long */
+#define REDIAL_US    TIME_S /* the wait between two attempts to connect, on average */
+#define REFUSALS_MAX 4      /* the wait doubles with each refused token, but at most 4 times */
 /* how long an agent that was told to end at once may take to end */
-#define HASTE_US     (5 * TIME_S)
-#define STOP_MORE_US (15 * TIME_S) /* beyond the grace of a STOP */
+#define HASTE_US (5 * TIME_S)
+#define STOP_MORE_US                                                            \
+    (15 * TIME_S) /* how long an agent may take to end beyond the grace of STOP \
+                   */
 #define JOIN_SIGNALS 3
 
 enum join_state { STATE_DOWN, STATE_DIALLING, STATE_GREETING, STATE_IN, STATE_LEAVING };
@@ -37,26 +39,30 @@ struct join {
     const struct join_config *config;
     struct event_base *base;
     struct tls *tls;
-    struct conn *conn; /* NULL: none */
+    struct conn *conn; /* the connection to the driver, dialled or open; NULL: none */
     struct event *timer, *signals[JOIN_SIGNALS];
     struct join_agent agent;
     struct join_health health;
     struct join_places places;
     enum join_state state;
-    uint64_t number; /* of this process */
-    uint64_t beats;
-    int64_t beat_us, lease_us, grace_us; /* of the driver's welcome */
-    int64_t dial_at_us, beat_at_us, heard_us;
-    int64_t give_up_at_us; /* without a driver until then; TIME_NEVER: never */
-    int64_t end_at_us; /* LEAVING: the agent is ended at once, or this process no longer waits */
-    bool hasty;        /* LEAVING: the agent was ended at once */
-    unsigned refusals; /* handshakes in a row that the driver refused */
-    bool was_in;
-    int result;
+    uint64_t number;                     /* random number of this process, sent with JOIN */
+    uint64_t beats;                      /* how many heartbeats were sent */
+    int64_t beat_us, lease_us, grace_us; /* intervals of the driver's welcome */
+    int64_t dial_at_us;                  /* DOWN: when the next attempt begins */
+    int64_t beat_at_us;                  /* IN: when the next heartbeat is due */
+    int64_t heard_us;                    /* when the last message of the driver came */
+    int64_t give_up_at_us; /* no driver until this time: the process ends; TIME_NEVER: never */
+    /* LEAVING: when the agent is ended at once; after that, when this process no longer waits */
+    int64_t end_at_us;
+    bool hasty;              /* LEAVING: the agent was ended at once */
+    unsigned refusals;       /* handshakes in a row in which the driver refused the token */
+    bool was_in;             /* a driver has let this host in before */
+    int result;              /* enum join_exit */
     char said[ERR_TEXT_MAX]; /* why there is no connection, as it was logged last */
 };
 
-/* Arms the timer for the next thing that is due. */
+/* Sets the timer for the next deadline of the present state. Before STATE_IN the process also ends
+ * at give_up_at_us. */
 static void join_arm(struct join *join)
 {
     int64_t now_us = clock_now_us(), due_us = TIME_NEVER;
@@ -78,14 +84,15 @@ static void join_arm(struct join *join)
     evtimer_add(join->timer, &wait);
 }
 
+/* Ends the event loop: join_run returns this enum join_exit. */
 static void join_finish(struct join *join, int result)
 {
     join->result = result;
     event_base_loopbreak(join->base);
 }
 
-/* There is no connection: the reason is logged unless it is that of the last time, and another
- * attempt follows. */
+/* The connection is lost, or an attempt has failed: sets the time of the next attempt. The reason
+ * `why` is logged unless it was also the last one that was logged. */
 static void join_down(struct join *join, const char *why)
 {
     bool wrong_key = strstr(why, TLS_REFUSED) != NULL;
@@ -94,7 +101,8 @@ static void join_down(struct join *join, const char *why)
 
     if (join->state == STATE_LEAVING)
         return;
-    /* A driver that refuses the token will hardly take it later. */
+    /* A driver that refuses the token will hardly accept it later: each refusal doubles the wait.
+     */
     join->refusals = wrong_key && join->refusals < REFUSALS_MAX ? join->refusals + 1
                      : wrong_key                                ? REFUSALS_MAX
                                                                 : 0;
@@ -103,7 +111,9 @@ static void join_down(struct join *join, const char *why)
         log_warning(NET, "%s; tried again until a driver lets this host in%s", why,
                     wrong_key ? " (the token is wrong, or that driver is one of another job)" : "");
     snprintf(join->said, sizeof(join->said), "%s", why);
-    (void)!seal_random(&spread, sizeof(spread)); /* many hosts do not come in step */
+    /* a random wait, so that many hosts do not dial at the same moment; without random bytes the
+     * wait is the shortest one */
+    (void)!seal_random(&spread, sizeof(spread));
     join->dial_at_us =
         time_add(clock_now_us(), wait_us / 2 + (int64_t)(spread % (uint64_t)wait_us));
     if (join->state == STATE_IN)
@@ -112,7 +122,8 @@ static void join_down(struct join *join, const char *why)
     join_arm(join);
 }
 
-/* The host leaves, or the job is over: this process ends when the agent has ended. */
+/* The host leaves, or the job is over: this process ends when the agent of this host has ended, or
+ * at once if there is no agent. After wait_us the agent is ended by a signal. */
 static void join_leave(struct join *join, int64_t wait_us)
 {
     join->state = STATE_LEAVING;
@@ -125,6 +136,9 @@ static void join_leave(struct join *join, int64_t wait_us)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
+/* No agent could be started on this host: tells the driver why (NOT_STARTED). Bytes that are not
+ * printable ASCII become "?". Without a driver nothing is sent: the next driver starts an agent
+ * anew. */
 static void join_on_start_failed(void *arg, const char *why)
 {
     struct join *join = arg;
@@ -141,8 +155,9 @@ static void join_on_start_failed(void *arg, const char *why)
     (void)!conn_send(join->conn, &msg, NULL);
 }
 
-/* Adds to the settings of a START the addresses at which the agent dials the driver: that of this
- * connection, then the others of --join; and the options of the command line for each agent. */
+/* Handles START: starts an agent with the settings in this message. Two kinds of lines are added:
+ * the addresses at which the agent dials the driver (that of this connection, then the other ones
+ * of the option --join), and the options that the command line has for each agent. */
 static void join_start_agent(struct join *join, const struct msg *msg)
 {
     const struct msg_bytes *given = &msg->u.start.settings;
@@ -161,7 +176,7 @@ static void join_start_agent(struct join *join, const struct msg *msg)
         }
     rc = rc ? rc : buf_append_text(&settings, join->config->more);
     rc = rc ? rc : join_agent_start(&join->agent, &settings);
-    buf_release(&settings); /* wipes the key */
+    buf_release(&settings); /* wipes the text, which has the host's key */
     if (rc) {
         snprintf(
             why, sizeof(why),
@@ -172,6 +187,7 @@ static void join_start_agent(struct join *join, const struct msg *msg)
     }
 }
 
+/* The driver lets this host in. An interval that the driver leaves out (0) gets its usual value. */
 static void join_welcome(struct join *join, const struct msg_welcome_agent *welcome)
 {
     conn_greeted(join->conn);
@@ -188,6 +204,9 @@ static void join_welcome(struct join *join, const struct msg_welcome_agent *welc
     join_arm(join);
 }
 
+/* Handles a message of the driver. A refused token and a driver of another version end the process;
+ * a job that is over (STOP, or REFUSED with HVD_E_MISMATCH) lets it end in order; other refusals
+ * are followed by another attempt. */
 static void join_on_msg(void *arg, const struct msg *msg)
 {
     struct join *join = arg;
@@ -235,10 +254,11 @@ static void join_on_msg(void *arg, const struct msg *msg)
         join->conn = NULL;
         join_leave(join, wait_us);
         break;
-    default: break; /* BEAT, and BYE, after which the connection closes */
+    default: break; /* BEAT renews the lease above; after BYE the driver closes the connection */
     }
 }
 
+/* The driver is connected, and both sides have proved the token: asks to be let in. */
 static void join_on_opened(void *arg)
 {
     struct join *join = arg;
@@ -255,6 +275,7 @@ static void join_on_opened(void *arg)
     (void)!conn_send(join->conn, &msg, NULL);
 }
 
+/* The connection to the driver is lost, or could not be made; it frees itself. */
 static void join_on_closed(void *arg, const char *why)
 {
     struct join *join = arg;
@@ -265,6 +286,7 @@ static void join_on_closed(void *arg, const char *why)
 
 /* ---- what is due ----------------------------------------------------------------------------- */
 
+/* Looks up the names of --join, and dials the addresses that were found, one after the other. */
 static void join_dial(struct join *join)
 {
     static const struct conn_ops ops = { join_on_opened, join_on_msg, join_on_closed, NULL };
@@ -286,6 +308,7 @@ static void join_dial(struct join *join)
     }
 }
 
+/* The deadline that join_arm has set has come: does what is due in the present state. */
 static void join_on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct join *join = arg;
@@ -324,6 +347,8 @@ static void join_on_timer(evutil_socket_t fd, short what, void *arg)
     }
 }
 
+/* The agent of this host has ended. While the host is in the job, the driver decides whether it
+ * starts another one; a process that is leaving has waited for this end. */
 static void join_on_agent_ended(void *arg)
 {
     struct join *join = arg;
@@ -332,7 +357,7 @@ static void join_on_agent_ended(void *arg)
         join_finish(join, JOIN_DONE);
 }
 
-/* SIGTERM or SIGINT: the host leaves in order; a second one ends its workers at once. */
+/* SIGTERM or SIGINT: the host leaves the job in order. A second signal ends its workers at once. */
 static void join_on_signal(evutil_socket_t signal, short what, void *arg)
 {
     struct join *join = arg;
@@ -356,8 +381,8 @@ static void join_on_signal(evutil_socket_t signal, short what, void *arg)
     join_leave(join, join->config->notice_us);
 }
 
-/* SIGUSR2 is the warning of a scheduler before its SIGTERM. The agent has the time that is left,
- * and tells the driver. The signal may come again. */
+/* SIGUSR2 is the warning of a scheduler before its SIGTERM, and may come again. It is passed on to
+ * the agent of this host, which knows how much time is left after it, and tells the driver. */
 static void join_on_warning(evutil_socket_t signal, short what, void *arg)
 {
     struct join *join = arg;
@@ -371,8 +396,8 @@ static void join_on_warning(evutil_socket_t signal, short what, void *arg)
                            "signal does nothing; send SIGTERM to let this host leave");
 }
 
-/* Writes the line for `hvd-agent --healthy`. Each state ends by itself when its limit is over, so a
- * process that answers is within its limits. */
+/* Writes the line for `hvd-agent --healthy`. Every process that answers counts as well, also one
+ * without a driver: each state of this process has a time limit, and ends by itself. */
 void join_say_health(void *arg, char ret_text[ERR_TEXT_MAX])
 {
     const struct join *join = arg;
@@ -391,6 +416,9 @@ void join_say_health(void *arg, char ret_text[ERR_TEXT_MAX])
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+/* Makes the parts: TLS with the token as key, the random number of this process (0 is no number,
+ * and is drawn again), the event loop with its signals, the socket for `hvd-agent --healthy`. On
+ * failure join_run frees what was made. */
 static int join_create(struct join *join, struct hvd_err *err)
 {
     static const struct {
@@ -426,6 +454,7 @@ static int join_create(struct join *join, struct hvd_err *err)
     return rc;
 }
 
+/* Joins a job, and returns when the job is over, this host has left, or no driver lets it in. */
 int join_run(const struct join_config *config)
 {
     struct join join = { .config = config,
@@ -453,7 +482,7 @@ int join_run(const struct join_config *config)
     if (join.timer)
         event_free(join.timer);
     if (join.base) {
-        (void)event_base_dispatch(join.base); /* sends last messages */
+        (void)event_base_dispatch(join.base); /* runs until the last messages are sent */
         event_base_free(join.base);
     }
     tls_free(join.tls);

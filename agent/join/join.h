@@ -1,7 +1,8 @@
 /*
- * join.h: `hvd-agent --join`: a process that makes its host one of a job. It dials the driver with
- * a token, waits for a driver that is not there yet, comes back after any break, and ends with the
- * job. Over its connection the driver starts agents on this host, as it would by ssh elsewhere.
+ * join.h: `hvd-agent --join`: a process that makes its host a host of a job. It dials the driver
+ * with a token, waits for a driver that does not run yet, connects again after a break, and ends
+ * with the job. Over its connection the driver starts agents on this host, as it would by ssh
+ * elsewhere.
  */
 #ifndef AGENT_JOIN_JOIN_H
 #define AGENT_JOIN_JOIN_H
@@ -9,13 +10,15 @@
 #include "base/err.h"
 #include "wire/token.h"
 
+/* The exit statuses of `hvd-agent --join`. DONE: the job is over, or the host has left. LOST: no
+ * driver in time, or an error. REFUSED: the driver does not accept the token or this version. */
 enum join_exit { JOIN_DONE = 0, JOIN_LOST = 1, JOIN_REFUSED = 3 };
 
-/* All texts are borrowed. */
+/* The settings of join_run; all texts are borrowed. */
 struct join_config {
-    const char *places; /* join_places_check has accepted the list */
+    const char *places; /* addresses of the driver, a list that join_places_check has accepted */
     const struct token *token;
-    const char *name; /* of this host in the job */
+    const char *name; /* name of this host in the job */
     uint32_t slots;
     int64_t timeout_us; /* how long to wait for the first driver; TIME_NEVER: for ever */
     int64_t notice_us;  /* time from SIGTERM until the agent and its workers are ended */

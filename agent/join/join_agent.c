@@ -19,9 +19,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define START_LIMIT_US (60 * TIME_S)
-#define OUTPUT_MAX     512
+#define START_LIMIT_US (60 * TIME_S) /* how long `hvd-agent --stdin` may run */
+#define OUTPUT_MAX     512           /* bytes of its output that are read: "pid N" and a little */
 
+/* Prepares for starts of agents. The agent's program is the one that this process runs. */
 int join_agent_init(struct join_agent *agent, struct event_base *base, struct hvd_err *err)
 {
     ssize_t length;
@@ -37,6 +38,7 @@ int join_agent_init(struct join_agent *agent, struct event_base *base, struct hv
     return 0;
 }
 
+/* Stops watching the agent, which has ended or is replaced by another one. */
 static void agent_forget(struct join_agent *agent)
 {
     if (agent->end_event)
@@ -56,6 +58,7 @@ void join_agent_release(struct join_agent *agent)
     buf_release(&agent->input);
 }
 
+/* The agent's pidfd is readable: the agent has ended. */
 static void agent_on_end(evutil_socket_t fd, short what, void *arg)
 {
     struct join_agent *agent = arg;
@@ -74,7 +77,7 @@ static void agent_watch(struct join_agent *agent, pid_t pid)
     agent_forget(agent);
     agent->watch = process_watch(pid);
     if (agent->watch < 0)
-        return; /* the agent has ended already */
+        return; /* no pidfd can be opened: the agent has ended already */
     agent->end_event = event_new(agent->base, agent->watch, EV_READ, agent_on_end, agent);
     if (!agent->end_event || event_add(agent->end_event, NULL))
         agent_forget(agent);
@@ -84,8 +87,9 @@ static void agent_watch(struct join_agent *agent, pid_t pid)
 
 static int agent_begin(struct join_agent *agent);
 
-/* The program that starts the agent has ended: its output is "pid N", or its standard error says
- * why there is no agent. */
+/* `hvd-agent --stdin`, which starts an agent in the background, has ended: its output is "pid N" of
+ * the agent that is watched from now on, or its standard error says why there is no agent. If newer
+ * settings have come meanwhile, the program is run again with them. */
 static void agent_on_started(void *arg, const struct command_end *end)
 {
     const struct command_spec spec = { .limit_us = START_LIMIT_US };
@@ -104,6 +108,7 @@ static void agent_on_started(void *arg, const struct command_end *end)
                             &pid, NULL))
             agent_watch(agent, (pid_t)pid);
     }
+    /* SIGUSR2 came while no agent was there to get it */
     if (agent->warned && agent->pid)
         (void)kill(agent->pid, SIGUSR2);
     agent->warned = false;
@@ -111,7 +116,7 @@ static void agent_on_started(void *arg, const struct command_end *end)
              (int)line.length, line.length ? line.at : "");
     agent->command = NULL;
     command_free(command);
-    buf_clear(&agent->input);
+    buf_clear(&agent->input); /* the program has read these settings */
     if (!started) {
         log_warning(AGENT, "no agent could be started: %s", why);
         agent->failed(agent->arg, why);
@@ -148,6 +153,8 @@ static int agent_begin(struct join_agent *agent)
     return rc;
 }
 
+/* Starts an agent with these settings, or gives the settings to an agent that runs. While a start
+ * is under way the settings wait for its end, and replace older ones that wait. */
 int join_agent_start(struct join_agent *agent, const struct buf *settings)
 {
     int rc;
@@ -157,11 +164,14 @@ int join_agent_start(struct join_agent *agent, const struct buf *settings)
     return rc || agent->command ? rc : agent_begin(agent);
 }
 
+/* true: an agent runs (its pid is known), or is being started. */
 bool join_agent_lives(const struct join_agent *agent)
 {
     return agent->command || agent->pid;
 }
 
+/* Passes SIGUSR2, the warning of a scheduler, on to the agent. An agent that is being started gets
+ * the signal when it runs (`warned`). false: no agent got the signal, and none is being started. */
 bool join_agent_warn(struct join_agent *agent)
 {
     agent->warned = agent->command && !agent->pid;

@@ -12,10 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NO_JOB   ".join" /* the name of a job cannot begin with a dot */
+#define NO_JOB   ".join" /* stands for the name of a job, which cannot begin with a dot */
 #define TRIES    50      /* attempts to take the name from a process that ends, or looks */
 #define RETRY_MS 10      /* the time between two such attempts */
 
+/* Answers the one question of a process that has connected, and closes the connection. */
 static void health_on_msg(void *arg, const struct msg *msg)
 {
     struct join_prober *prober = arg;
@@ -35,6 +36,7 @@ static void health_on_msg(void *arg, const struct msg *msg)
     prober->conn = NULL;
 }
 
+/* The process that asks has gone: its entry is free. */
 static void health_on_closed(void *arg, const char *why)
 {
     struct join_prober *prober = arg;
@@ -43,8 +45,8 @@ static void health_on_closed(void *arg, const char *why)
     prober->conn = NULL;
 }
 
-/* Each process that asks has a place of its own. A process that has not asked yet when JOIN_PROBERS
- * others have come leaves its place. */
+/* A process has connected, to ask how this one is. The entries of `probers` are used in turn: a
+ * process that has still not asked when JOIN_PROBERS later ones have come is disconnected. */
 static void health_on_accepted(void *arg, struct conn *conn)
 {
     static const struct conn_ops ops = { NULL, health_on_msg, health_on_closed, NULL };
@@ -57,6 +59,8 @@ static void health_on_accepted(void *arg, struct conn *conn)
     conn_own(conn, &ops, prober);
 }
 
+/* Opens the socket at which this process is asked how it is. A failure is only logged: the process
+ * joins its job without the socket. */
 void join_health_open(struct join_health *health, struct event_base *base, const char *host)
 {
     struct hvd_err err = { 0 };
@@ -82,6 +86,7 @@ void join_health_open(struct join_health *health, struct event_base *base, const
         log_warning(AGENT, "hvd-agent --healthy cannot ask this process: %s", err.text);
 }
 
+/* Closes the socket and its connections. An empty path means that the socket was never taken. */
 void join_health_close(struct join_health *health)
 {
     for (size_t i = 0; i < JOIN_PROBERS; i++)

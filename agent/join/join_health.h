@@ -1,7 +1,7 @@
 /*
- * join_health.h: the socket at which `hvd-agent --healthy` asks a process that joins a job how it
- * is. Its name lies where the names of agents lie (agent_socket.h), under a job that no job is
- * called.
+ * join_health.h: the socket at which `hvd-agent --healthy` asks a process that joins a job how that
+ * process is. The file of this socket is in the same folder as those of agents (agent_socket.h), in
+ * the place of a job with the name ".join", which no job can have.
  */
 #ifndef AGENT_JOIN_JOIN_HEALTH_H
 #define AGENT_JOIN_JOIN_HEALTH_H
@@ -15,24 +15,25 @@ struct listener;
 /* The most processes that ask at once; one more takes the place of the one that came first. */
 #define JOIN_PROBERS 16
 
-/* A process that asks. */
+/* A process (`hvd-agent --healthy`) that has connected to ask. */
 struct join_prober {
     struct join_health *health;
-    struct conn *conn; /* NULL: the place is free */
+    struct conn *conn; /* its connection; NULL: this entry is free */
 };
 
 struct join_health {
-    struct listener *listener; /* NULL: no process can ask */
+    struct listener *listener; /* NULL: the socket could not be opened, so no process can ask */
     struct join_prober probers[JOIN_PROBERS];
     size_t accepted; /* how many processes have connected */
     struct agent_socket socket;
-    void *arg; /* for join_say_health */
+    void *arg; /* the argument of join_say_health */
 };
 
-/* Opens the socket; `arg` is set by the caller. A process that cannot open it goes on
- * without, and logs the reason. */
+/* Opens the socket; the caller has set `arg`. If that fails, the reason is logged, and the process
+ * goes on without the socket. */
 void join_health_open(struct join_health *health, struct event_base *base, const char *host);
-void join_health_close(struct join_health *health); /* also one that was not opened */
+/* Closes the socket; also called if join_health_open has failed or was never called. */
+void join_health_close(struct join_health *health);
 
 /* join.c: writes how this process is, as one line without a line break. */
 void join_say_health(void *arg, char ret_text[ERR_TEXT_MAX]);

@@ -19,26 +19,26 @@ struct join_agent {
     /* runs `hvd-agent --stdin`, which starts the agent or gives a running agent new settings; NULL:
      * it does not run now */
     struct command *command;
-    struct buf settings; /* the settings that wait for the end of `command`; empty: none wait */
-    struct buf input;    /* the settings that `command` reads */
-    pid_t pid;           /* the agent that runs; 0: none is known */
-    int watch;           /* the pidfd of that agent; -1: none */
-    bool warned;         /* while `command` runs: the agent that it starts gets SIGUSR2 */
-    struct event *end_event;
-    char program[4096];
+    struct buf settings;     /* the settings that wait for the end of `command`; empty: none wait */
+    struct buf input;        /* the settings that `command` reads */
+    pid_t pid;               /* the agent that runs; 0: none is known */
+    int watch;               /* the pidfd of that agent; -1: none */
+    bool warned;             /* while `command` runs: the agent that it starts gets SIGUSR2 */
+    struct event *end_event; /* `watch` is readable: the agent has ended */
+    char program[4096];      /* path of hvd-agent, which this process runs, too */
     void (*failed)(void *arg, const char *why); /* no agent could be started */
     void (*ended)(void *arg);                   /* the agent has ended */
     void *arg;
 };
 
-/* HVD_E_IO: this program does not find its own file. */
+/* Finds the program of the agent. HVD_E_IO: /proc does not name the file of this program. */
 int join_agent_init(struct join_agent *agent, struct event_base *base,
                     struct hvd_err *err) MUST_CHECK;
 void join_agent_release(struct join_agent *agent);
 
-/* Starts an agent with these settings (copied), or gives them to the running one; settings that
- * come while a start is under way wait for its end, and replace others that wait. 0 or HVD_E_NOMEM.
- */
+/* Starts an agent with these settings (copied), or gives them to the agent that runs. Settings that
+ * come while a start is under way wait for the end of that start, and replace older settings that
+ * wait. 0 or HVD_E_NOMEM. */
 int join_agent_start(struct join_agent *agent, const struct buf *settings) MUST_CHECK;
 
 /* True: an agent runs, or is being started. */

@@ -13,14 +13,15 @@
 
 #define PLACE_BYTES 300 /* a name of 253 bytes, brackets, a colon and a port */
 
-/* Splits "name:port" or "[address]:port". HVD_E_INVAL. */
+/* Splits "name:port" or "[address]:port" into the name or address, without brackets, and the port.
+ * HVD_E_INVAL: the text has another form. */
 static int place_split(struct span place, char name[PLACE_BYTES], uint64_t *ret_port,
                        struct hvd_err *err)
 {
     const char *colon = memrchr(place.at, ':', place.length);
     struct span port;
     size_t length;
-    bool six;
+    bool bracketed;
 
     if (!colon || colon == place.at || place.length >= PLACE_BYTES)
         return err_set(
@@ -29,16 +30,18 @@ static int place_split(struct span place, char name[PLACE_BYTES], uint64_t *ret_
             (int)(place.length < 60 ? place.length : 60), place.at);
     length = (size_t)(colon - place.at);
     port = (struct span){ colon + 1, place.length - length - 1 };
-    six = place.at[0] == '[' && length > 2 && place.at[length - 1] == ']';
-    if (!six && memchr(place.at, ':', length))
+    bracketed = place.at[0] == '[' && length > 2 && place.at[length - 1] == ']';
+    if (!bracketed && memchr(place.at, ':', length))
         return err_set(
             err, HVD_E_INVAL,
             "%.*s: more than one colon; write an IPv6 address in brackets, [fd00::7]:7000",
             (int)(place.length < 60 ? place.length : 60), place.at);
-    snprintf(name, PLACE_BYTES, "%.*s", (int)(six ? length - 2 : length), place.at + (six ? 1 : 0));
+    snprintf(name, PLACE_BYTES, "%.*s", (int)(bracketed ? length - 2 : length),
+             place.at + (bracketed ? 1 : 0));
     return text_parse_u64(port, 1, 65535, "the port of the driver", ret_port, err);
 }
 
+/* Checks the form of the list of --join, without looking a name up. */
 int join_places_check(const char *list, struct hvd_err *err)
 {
     struct span rest = { list, strlen(list) }, place;
@@ -59,6 +62,8 @@ int join_places_check(const char *list, struct hvd_err *err)
     return rc;
 }
 
+/* Looks up the addresses of all names of the list. A name that has none now is left out; only if no
+ * name has an address is that an error, with the reason of the last name. */
 int join_places_find(const char *list, struct join_places *ret_places, struct hvd_err *err)
 {
     const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };

@@ -14,11 +14,12 @@ struct join_places {
     size_t count;
 };
 
-/* Checks the form of a list. HVD_E_INVAL, HVD_E_LIMIT: more than LIMIT_ADDRESSES places. */
+/* Checks the form of a list. HVD_E_INVAL: the list is empty, or an item is not HOST:PORT.
+ * HVD_E_LIMIT: the list has more than LIMIT_ADDRESSES items. */
 int join_places_check(const char *list, struct hvd_err *err) MUST_CHECK;
 
 /* Looks up the names of a list that join_places_check has accepted, which may take some seconds. A
- * name without an address is left out; HVD_E_NOTFOUND: no name has one, and err says why. */
+ * name without an address is left out. HVD_E_NOTFOUND: no name has an address, and err says why. */
 int join_places_find(const char *list, struct join_places *ret_places,
                      struct hvd_err *err) MUST_CHECK;
 

@@ -19,6 +19,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* the address at which all three clouds serve metadata, and the folder of the firmware's texts */
 #define NOTICE_SERVER     "http://169.254.169.254"
 #define NOTICE_DMI        "/sys/class/dmi/id"
 #define NOTICE_CONNECT_US TIME_S
@@ -27,13 +28,15 @@
 /* longest pause between two looks at a service that has never answered */
 #define NOTICE_PAUSE_MAX_US TIME_MIN
 
+/* All givers (sources of notices that this machine will go away). */
 static const struct notice_giver *const notice_table[] = {
     &notice_aws,   &notice_gcp_preempted, &notice_gcp_maintenance,
     &notice_azure, &notice_file,          &notice_command,
 };
 
-/* True: the options want this giver, or, with "auto", the firmware of this machine names it.
- * HVD_DMI names another folder of the firmware's texts, for tests. */
+/* true: the option --preemption names this giver, or is "auto" and the firmware of this machine
+ * names the cloud of this giver. HVD_DMI names another folder of the firmware's texts, for tests.
+ */
 static bool notice_is_wanted(const struct notice *notice, const struct notice_giver *giver)
 {
     const char *folder = getenv("HVD_DMI"), *disabled = getenv("AWS_EC2_METADATA_DISABLED");
@@ -47,6 +50,7 @@ static bool notice_is_wanted(const struct notice *notice, const struct notice_gi
         return notice->wanted.command.length > 0;
     if (!notice->wanted.automatic)
         return (notice->wanted.givers & giver->bit) != 0;
+    /* this variable of Amazon's tools forbids requests to the metadata service */
     if (giver == &notice_aws && disabled && !strcmp(disabled, "true"))
         return false;
     snprintf(path, sizeof(path), "%s/%s", folder ? folder : NOTICE_DMI, giver->dmi_file);
@@ -57,9 +61,10 @@ static bool notice_is_wanted(const struct notice *notice, const struct notice_gi
     return here;
 }
 
-/* Takes the result of a look, and passes a new notice to the loop. The first failure in a row is
- * logged. When a giver withdraws its notice, nothing changes: the driver uses the machine again
- * when the time of the notice is over and the machine is still there. */
+/* Handles the result of one look at a giver, in the giver's thread, and passes a new notice to the
+ * event loop. Of several failures in a row only the first is logged. A notice that the giver
+ * withdraws still holds: the driver uses the machine again when the time of the notice is over and
+ * the machine is still there. */
 static void notice_looked(struct notice_watch *watch, int rc, const struct notice_said *said,
                           const struct hvd_err *err)
 {
@@ -78,6 +83,7 @@ static void notice_looked(struct notice_watch *watch, int rc, const struct notic
         log_info(AGENT, "%s is asked for notices again, and answers", name);
     watch->failures = 0;
     watch->answered = true;
+    /* the same notice as at the last look, or still none */
     if (!strcmp(watch->said, said->text))
         return;
     if (!said->given)
@@ -97,8 +103,9 @@ static void notice_looked(struct notice_watch *watch, int rc, const struct notic
     (void)eventfd_write(watch->notice->to_loop, 1);
 }
 
-/* Rests until the next look, or until the host becomes empty and the giver waits for that: then the
- * giver is told, once for each notice. false: notice_stop was called. */
+/* Waits until the time of the next look. If the host becomes empty (no worker runs) after a notice,
+ * and this giver wants to know that, the giver is told, once for each notice, and the wait ends
+ * early. false: notice_stop was called. */
 static bool notice_rest(struct notice_watch *watch, int64_t until_us)
 {
     struct notice *notice = watch->notice;
@@ -126,7 +133,8 @@ static bool notice_rest(struct notice_watch *watch, int64_t until_us)
     return !stopping;
 }
 
-/* The thread of one giver. */
+/* The thread of one giver: looks, then waits for pause_us, until notice_stop. HVD_NOTICE_PAUSE sets
+ * another pause, for tests. */
 static void *notice_main(void *arg)
 {
     struct notice_watch *watch = arg;
@@ -148,13 +156,14 @@ static void *notice_main(void *arg)
         for (unsigned i = 1; !watch->answered && i < watch->failures; i++)
             pause_us = 2 * pause_us < NOTICE_PAUSE_MAX_US ? 2 * pause_us : NOTICE_PAUSE_MAX_US;
         until_us = time_add(clock_now_us(), pause_us);
+        /* notice_rest may return before the pause is over */
         while (goes_on && clock_now_us() < until_us)
             goes_on = notice_rest(watch, until_us);
     }
     return NULL;
 }
 
-/* Called in the loop when a notice waits. */
+/* Called in the event loop when a thread has a notice: passes it to the agent. */
 static void notice_on_told(evutil_socket_t fd, short what, void *arg)
 {
     struct notice *notice = arg;
@@ -178,7 +187,8 @@ static void notice_on_told(evutil_socket_t fd, short what, void *arg)
         notice->ops->given(notice->arg,
                            until_us == TIME_NEVER ? TIME_NEVER : until_us - clock_now_us(),
                            said.text);
-        /* The giver may hear that the host is empty only after the core has the notice. */
+        /* Only after the core of the agent has the notice, its giver may be told that the host is
+         * empty (notice_rest looks at `waits`). */
         pthread_mutex_lock(&notice->mutex);
         watch->waits = false;
         pthread_cond_broadcast(&notice->changed);
@@ -186,6 +196,8 @@ static void notice_on_told(evutil_socket_t fd, short what, void *arg)
     }
 }
 
+/* The event loop says whether a worker runs on this host: a change wakes the threads, because some
+ * givers are told that the host is empty. */
 void notice_host_empty(struct notice *notice, bool empty)
 {
     if (!notice)
@@ -197,6 +209,8 @@ void notice_host_empty(struct notice *notice, bool empty)
     pthread_mutex_unlock(&notice->mutex);
 }
 
+/* Ends all threads and frees the watches. First everything that the threads may wait for is ended
+ * (the pause, a command, a request), so that the wait for the threads is short. */
 void notice_stop(struct notice *notice)
 {
     if (!notice)
@@ -239,6 +253,8 @@ static int notice_add(struct notice *notice, const struct notice_giver *giver, s
 
     *watch = (struct notice_watch){ .giver = giver, .notice = notice };
     watch->target = giver == &notice_file ? notice->wanted.file : notice->wanted.command;
+    /* the giver is a metadata service, at the address of its variable or at the usual one; the
+     * address gets "http://" if it has no scheme, and ends without a slash */
     if (giver->bit) {
         if (!server || !*server || strlen(server) + strlen("http://") >= sizeof(watch->server))
             server = NOTICE_SERVER;
@@ -260,6 +276,8 @@ static int notice_add(struct notice *notice, const struct notice_giver *giver, s
     return rc;
 }
 
+/* Finds the givers that are wanted on this machine, and starts a thread for each. If there is none,
+ * *ret_notice is NULL and 0 is returned. */
 int notice_start(struct event_base *base, const struct notice_config *config,
                  const struct notice_ops *ops, void *arg, struct notice **ret_notice,
                  struct hvd_err *err)

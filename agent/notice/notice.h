@@ -5,7 +5,7 @@
  * agent and the driver decide the rest, in the same way as for SIGTERM.
  *
  *     rc = notice_start(base, &config, &ops, arg, &notice, &err);
- *     notice_host_empty(notice, true);          no worker runs any more: tells the givers that ask
+ *     notice_host_empty(notice, true);          no worker runs: tells the givers that want to know
  *     notice_stop(notice);                      ends the requests that are being sent
  */
 #ifndef AGENT_NOTICE_NOTICE_H
@@ -22,7 +22,8 @@ struct notice_config {
 };
 
 struct notice_ops {
-    /* The machine goes in left_us (TIME_NEVER: no time is known). Called in the event loop. */
+    /* The machine goes away in left_us (TIME_NEVER: no time is known); `text` says who told so and
+     * why. Called in the event loop. */
     void (*given)(void *arg, int64_t left_us, const char *text);
 };
 
@@ -32,7 +33,7 @@ int notice_start(struct event_base *base, const struct notice_config *config,
                  const struct notice_ops *ops, void *arg, struct notice **ret_notice,
                  struct hvd_err *err) MUST_CHECK;
 
-/* The host has no worker, or has one again. NULL is allowed. */
+/* Says whether the host is empty: true: no worker runs on it. `notice` may be NULL. */
 void notice_host_empty(struct notice *notice, bool empty);
 
 /* Ends all threads; no callback follows. NULL is allowed. */
@@ -40,7 +41,7 @@ void notice_stop(struct notice *notice);
 
 /* The time between SIGTERM and SIGKILL that the scheduler of this machine grants, from the
  * environment: HVD_TERMINATION_GRACE, or the file of Slurm's settings that SLURM_CONF names.
- * `fallback_us`: neither says a time. Reads no file outside a job of Slurm. */
+ * Returns `fallback_us` if neither says a time. Reads no file outside a job of Slurm. */
 int64_t notice_grace(const char *preemption, int64_t fallback_us);
 
 /* The time between SIGUSR2 and the end of this machine: in a job of Slurm that of --signal, as

@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Takes the headers of an answer that matter. */
+/* Called for each header of an answer: keeps the date, the tag, and the mark of Google's service. A
+ * date that cannot be read counts as missing. */
 static void notice_on_header(void *arg, const char *name, const char *value)
 {
     struct notice_answer *answer = arg;
@@ -26,6 +27,7 @@ static void notice_on_header(void *arg, const char *name, const char *value)
         answer->is_google = !strcmp(value, "Google");
 }
 
+/* Sends a request to the metadata service, and waits for the whole answer. */
 int notice_ask(struct notice_watch *watch, const struct notice_request *request,
                struct notice_answer *ret_answer, struct hvd_err *err)
 {
@@ -54,7 +56,9 @@ int notice_ask(struct notice_watch *watch, const struct notice_request *request,
                    },
                    &got, err);
     ret_answer->status = got.status;
-    /* The date of an answer has whole seconds; the later end of that second is the safe one. */
+    /* The moment of the answer, from which the time that is left is counted. A date has whole
+     * seconds; the end of that second is safe, because less time seems to be left. Without a date
+     * the clock of this machine counts. */
     if (ret_answer->wall_us == NOTICE_NO_TIME)
         ret_answer->wall_us = clock_wall_us();
     else
@@ -62,12 +66,14 @@ int notice_ask(struct notice_watch *watch, const struct notice_request *request,
     return rc;
 }
 
+/* The error of a look whose answer has an HTTP status that makes it useless. */
 int notice_odd_status(const struct notice_answer *answer, const char *path, struct hvd_err *err)
 {
     return err_set(err, HVD_E_PROTO, "%s: the answer has the HTTP status %ld", path,
                    answer->status);
 }
 
+/* Sets the notice that a look returns: `what` happens in left_us. */
 void notice_say_left(struct notice_watch *watch, int64_t left_us, const char *what,
                      struct notice_said *ret_said)
 {
@@ -76,6 +82,9 @@ void notice_say_left(struct notice_watch *watch, int64_t left_us, const char *wh
     snprintf(ret_said->text, sizeof(ret_said->text), "%s: %.480s", watch->giver->name, what);
 }
 
+/* Sets the notice that a look returns: `what` happens at the moment at_us by the service's clock. A
+ * moment that is long past or far away gives no notice; the log says so, unless looks have just
+ * failed. */
 void notice_say(struct notice_watch *watch, const struct notice_answer *answer, int64_t at_us,
                 const char *what, struct notice_said *ret_said)
 {

@@ -12,15 +12,16 @@
 #include <string.h>
 
 #define AWS_LIMIT_US \
-    (2 * TIME_S) /* of one request; a service that is well answers in milliseconds */
+    (2 * TIME_S) /* time limit of a request; a service that is well answers in milliseconds */
 #define AWS_TOKEN_S   (6 * 3600)   /* how long a token is valid */
 #define AWS_PAUSE_US  (5 * TIME_S) /* as the service asks for */
 #define AWS_ACTION    "/latest/meta-data/spot/instance-action"
 #define AWS_REBALANCE "/latest/meta-data/events/recommendations/rebalance"
 #define AWS_LIFECYCLE "/latest/meta-data/autoscaling/target-lifecycle-state"
 
-/* Asks for one item. *ret_there: the item exists. The status 401 means that the token is not valid
- * any more: the next look gets another one. */
+/* Asks for one item of the metadata. *ret_there: the item exists; the status 404 says that it does
+ * not, which is no error. The status 401 means that the token is not valid any more: the look
+ * fails, and the next look gets another token. */
 static int aws_get(struct notice_watch *watch, const char *path, struct notice_answer *ret_answer,
                    bool *ret_there, struct hvd_err *err)
 {
@@ -42,6 +43,7 @@ static int aws_get(struct notice_watch *watch, const char *path, struct notice_a
     return rc;
 }
 
+/* Looks whether the spot instance will be interrupted; the answer says at which moment. */
 static int aws_action(struct notice_watch *watch, struct notice_said *said, struct hvd_err *err)
 {
     struct notice_action action;
@@ -61,8 +63,8 @@ static int aws_action(struct notice_watch *watch, struct notice_said *said, stru
     return rc;
 }
 
-/* An instance of an auto-scaling group is to be terminated, or to be put away in a warm pool. The
- * service does not say when. */
+/* Looks whether the auto-scaling group wants to terminate this instance, or to stop it and keep it
+ * for later (a warm pool). The service does not say when, so the time of --notice counts. */
 static int aws_lifecycle(struct notice_watch *watch, struct notice_said *said, struct hvd_err *err)
 {
     static const char *const leaving[] = { "Terminated", "Warmed:Terminated", "Warmed:Stopped",
@@ -81,8 +83,9 @@ static int aws_lifecycle(struct notice_watch *watch, struct notice_said *said, s
     return rc;
 }
 
-/* A rebalance recommendation has no deadline: the workers leave as soon as the job has other places
- * for them. An interruption that follows has a deadline. */
+/* Looks for a rebalance recommendation: the instance may be interrupted soon. It has no deadline
+ * (TIME_NEVER): the workers leave as soon as other hosts have slots for them. An interruption that
+ * follows has a deadline. */
 static int aws_rebalance(struct notice_watch *watch, struct notice_said *said, struct hvd_err *err)
 {
     struct notice_answer answer;
@@ -99,8 +102,8 @@ static int aws_rebalance(struct notice_watch *watch, struct notice_said *said, s
     return rc;
 }
 
-/* Gets a token, unless the present token stays valid for some time. Then asks for the three kinds
- * of notices, the most urgent first, until the answer is a notice. */
+/* One look at AWS. Gets a token first, unless the present one is less than half of its time old.
+ * Then asks for the three kinds of notices, the most urgent first, until an answer is a notice. */
 static int aws_look(struct notice_watch *watch, struct notice_said *ret_said, struct hvd_err *err)
 {
     char header[64];

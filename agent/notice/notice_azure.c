@@ -17,6 +17,7 @@
 #define AZURE_EVENTS   "/metadata/scheduledevents?api-version=2020-07-01"
 #define AZURE_NAME     "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 
+/* Sends a request to the service: a POST with `body`, or a GET if `body` is NULL. */
 static int azure_ask(struct notice_watch *watch, const char *path, const char *body,
                      struct notice_answer *ret_answer, struct hvd_err *err)
 {
@@ -31,7 +32,9 @@ static int azure_ask(struct notice_watch *watch, const char *path, const char *b
     return !rc && ret_answer->status != 200 ? notice_odd_status(ret_answer, path, err) : rc;
 }
 
-/* Learns the name of this machine, once; then reads the events. */
+/* One look at Azure: learns the name of this machine, once, and looks for an event that names this
+ * machine. An event that has started says no moment, so the shortest time (NOTICE_LEAST_US) is
+ * left. */
 static int azure_look(struct notice_watch *watch, struct notice_said *ret_said, struct hvd_err *err)
 {
     struct notice_event event = { .id = "" };
@@ -72,7 +75,8 @@ static int azure_look(struct notice_watch *watch, struct notice_said *ret_said, 
     return rc;
 }
 
-/* Says that the event may start: no worker runs here any more, so there is nothing to wait for. */
+/* Called when no worker runs on this host any more: tells the service that the event of the last
+ * notice may start now. */
 static int azure_empty(struct notice_watch *watch, struct hvd_err *err)
 {
     struct notice_answer answer;

@@ -16,11 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define COMMAND_PAUSE_US (5 * TIME_S)
-#define COMMAND_LIMIT_S  10 /* of one run */
+#define COMMAND_PAUSE_US (5 * TIME_S) /* the time between two runs of the command */
+#define COMMAND_LIMIT_S  10           /* seconds that one run may take */
 
-/* Reads what the command prints until the command ends, is too late, or the agent ends
- * (`stop_fd`). */
+/* Reads the output of the command (`out`) until the process has ended (its pidfd `ended` is
+ * readable) and no byte is left. Error: the command is too slow, prints too much, or the agent ends
+ * (`stop_fd`); the caller then kills it. */
 static int command_read(struct notice_watch *watch, int out, int ended, struct buf *text,
                         struct hvd_err *err)
 {
@@ -33,6 +34,7 @@ static int command_read(struct notice_watch *watch, int out, int ended, struct b
     char bytes[4096];
     ssize_t got = 1;
 
+    /* got > 0: more bytes may wait, also when the process has ended already */
     while (got > 0 || !fds[1].revents) {
         int64_t left_us = until_us - clock_now_us();
 
@@ -54,7 +56,8 @@ static int command_read(struct notice_watch *watch, int out, int ended, struct b
     return 0;
 }
 
-/* Runs the command once, and reads its first line. */
+/* One look: runs the command once, and reads the first line of its output. Processes that the
+ * command has left in its group are killed before the command is reaped. */
 static int command_look(struct notice_watch *watch, struct notice_said *ret_said,
                         struct hvd_err *err)
 {

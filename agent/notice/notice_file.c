@@ -14,6 +14,7 @@
 
 #define FILE_PAUSE_US TIME_S
 
+/* One look: a file that exists is a notice; its first line may say the time that is left. */
 static int file_look(struct notice_watch *watch, struct notice_said *ret_said, struct hvd_err *err)
 {
     struct notice_line line = { .given = false };

@@ -11,13 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GCP_HANG_S   10 /* how long the server may wait for a change before it answers */
-#define GCP_LIMIT_US (15 * TIME_S)
+#define GCP_HANG_S   10            /* how long the server may wait for a change before it answers */
+#define GCP_LIMIT_US (15 * TIME_S) /* time limit of a request: GCP_HANG_S and a little more */
 #define GCP_PAUSE_US TIME_S
 #define GCP_LEFT_US  (30 * TIME_S) /* time from a preemption until the machine is off */
 
-/* Gets the value at the path. The first request is answered at once, a later one when the value has
- * changed, or after GCP_HANG_S. *ret_value is borrowed from ret_answer. */
+/* Gets the value at the path, its first line. The first request is answered at once; a later one
+ * has the tag (etag) of the value that is known, and is answered when the value has changed, or
+ * after GCP_HANG_S. After a failure there is no tag, so the next request is answered at once again.
+ * *ret_value is borrowed from ret_answer. */
 static int gcp_get(struct notice_watch *watch, const char *path, struct notice_answer *ret_answer,
                    struct span *ret_value, struct hvd_err *err)
 {
@@ -45,6 +47,7 @@ static int gcp_get(struct notice_watch *watch, const char *path, struct notice_a
                        "%s: the answer does not come from Google's metadata server; check "
                        "GCE_METADATA_HOST",
                        path);
+    /* the tag becomes a part of the next URL: one with other characters is not used */
     for (const char *at = ret_answer->etag; *at; at++)
         if (!isalnum((unsigned char)*at) && *at != '-' && *at != '_')
             ret_answer->etag[0] = '\0';
@@ -54,6 +57,7 @@ static int gcp_get(struct notice_watch *watch, const char *path, struct notice_a
     return 0;
 }
 
+/* One look: the value TRUE says that the machine will be off in GCP_LEFT_US. */
 static int gcp_look_preempted(struct notice_watch *watch, struct notice_said *ret_said,
                               struct hvd_err *err)
 {
@@ -71,10 +75,11 @@ static int gcp_look_preempted(struct notice_watch *watch, struct notice_said *re
     return rc;
 }
 
-/* A maintenance may migrate the machine: the pause of some seconds is shorter than a lease, so no
- * notice is given. Or it terminates the machine within an hour, and the server does not say when:
- * then the workers leave as soon as the job has other places for them. SIGTERM follows when the
- * machine is shut down. */
+/* One look at the maintenance of the host of this machine. A maintenance that migrates the machine
+ * stops it for some seconds, less than a lease, so no notice is given. A maintenance that
+ * terminates the machine comes within an hour, at a time that is not known (TIME_NEVER): the
+ * workers leave as soon as other hosts have slots for them. SIGTERM follows when the machine is
+ * shut down. */
 static int gcp_look_maintenance(struct notice_watch *watch, struct notice_said *ret_said,
                                 struct hvd_err *err)
 {

@@ -1,7 +1,7 @@
 /*
- * notice_grace.c: the time that a scheduler leaves to a process after SIGTERM, and Slurm after the
- * signal that a user asked for. Called when the agent starts. Invariant: a text that cannot be read
- * gives the usual time, because no time is certain before the signal comes.
+ * notice_grace.c: how long a scheduler waits after SIGTERM before it kills a process, and how long
+ * Slurm waits after the earlier signal that a user has asked for (sbatch --signal). Called when the
+ * agent starts. Invariant: a text that cannot be read gives the usual time, and no error.
  */
 #include "agent/notice/notice_grace.h"
 
@@ -16,11 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLURM_KILL_WAIT_US (30 * TIME_S)
-#define SLURM_SIGNAL_US    (60 * TIME_S)
-#define SLURM_SECONDS_MAX  65535
+#define SLURM_KILL_WAIT_US (30 * TIME_S) /* KillWait, if slurm.conf does not set it */
+#define SLURM_SIGNAL_US    (60 * TIME_S) /* the time of --signal, if it has none */
+#define SLURM_SECONDS_MAX  65535         /* the most seconds that Slurm takes for these times */
 
-/* Takes the next word of a line, "Name=Value"; false: no word is left. */
+/* Takes the next word of the form "Name=Value" off the line; words of other forms are skipped.
+ * false: no such word is left. */
 static bool grace_next(struct span *line, struct span *ret_name, struct span *ret_value)
 {
     struct span word;
@@ -40,6 +41,7 @@ static bool grace_next(struct span *line, struct span *ret_name, struct span *re
     }
 }
 
+/* Reads a number of seconds. A text that is none leaves *ret_us as it is. */
 static void grace_seconds(struct span value, int64_t *ret_us)
 {
     uint64_t seconds;
@@ -48,11 +50,13 @@ static void grace_seconds(struct span value, int64_t *ret_us)
         *ret_us = (int64_t)seconds * TIME_S;
 }
 
+/* Reads slurm.conf: KillWait of the cluster, and GraceTime on the line of this partition. The
+ * shorter one counts; a GraceTime of 0 means that none is set. */
 int64_t notice_slurm_grace(struct span conf, const char *partition)
 {
     int64_t kill_us = SLURM_KILL_WAIT_US, grace_us = 0, found_us;
     struct span line, name, value;
-    bool of_ours;
+    bool of_ours; /* the line is that of our partition */
 
     while (span_next(&conf, '\n', &line)) {
         const char *comment = line.length ? memchr(line.at, '#', line.length) : NULL;
@@ -75,6 +79,8 @@ int64_t notice_slurm_grace(struct span conf, const char *partition)
     return grace_us > 0 && grace_us < kill_us ? grace_us : kill_us;
 }
 
+/* Reads the seconds after the "@" in the value of --signal, "B:USR2@120". NULL, or no time: Slurm's
+ * own default. */
 int64_t notice_slurm_signal(const char *signal)
 {
     const char *at = signal ? strchr(signal, '@') : NULL;
@@ -85,7 +91,7 @@ int64_t notice_slurm_signal(const char *signal)
     return left_us;
 }
 
-/* True: this is a job of Slurm, and the operator does not say that Slurm is to be left alone. */
+/* true: this agent runs in a job of Slurm, and --preemption is "auto" or names slurm. */
 static bool grace_of_slurm(const char *preemption)
 {
     struct preemption wanted;
@@ -94,6 +100,8 @@ static bool grace_of_slurm(const char *preemption)
            (wanted.automatic || (wanted.givers & PREEMPTION_SLURM));
 }
 
+/* Returns the time that is left after a SIGTERM: from HVD_TERMINATION_GRACE, else from the settings
+ * of Slurm, else fallback_us. */
 int64_t notice_grace(const char *preemption, int64_t fallback_us)
 {
     const char *said = getenv("HVD_TERMINATION_GRACE");
@@ -119,6 +127,8 @@ int64_t notice_grace(const char *preemption, int64_t fallback_us)
     return left_us;
 }
 
+/* Returns the time that is left after a SIGUSR2, the signal before SIGTERM that a job of Slurm may
+ * ask for. */
 int64_t notice_warning(const char *preemption, int64_t fallback_us)
 {
     return grace_of_slurm(preemption) ? notice_slurm_signal(getenv("SBATCH_SIGNAL")) : fallback_us;

@@ -17,7 +17,7 @@
 #define NOTICE_TEXT_MAX   512
 #define NOTICE_SERVER_MAX 256
 
-/* The result of one look at a giver. Two notices are the same when their texts are. */
+/* The result of one look at a giver. Two notices are the same if their texts are equal. */
 struct notice_said {
     bool given;
     int64_t left_us;
@@ -26,11 +26,11 @@ struct notice_said {
 
 struct notice_watch;
 
-/* A row of the table of givers. */
+/* A row of the table of givers (sources of notices). */
 struct notice_giver {
     const char *name;
-    enum preemption_giver bit; /* 0: wanted by file: or command: */
-    int64_t pause_us;          /* between two looks */
+    enum preemption_giver bit; /* 0: not a service; wanted if --preemption has file: or command: */
+    int64_t pause_us;          /* the time between two looks */
     const char *dmi_file;      /* NULL: this giver is never found by itself */
     const char *dmi_text;      /* the machine has this giver if the text of dmi_file begins so */
     const char *server_env;    /* a variable with another address of the service */
@@ -63,7 +63,7 @@ struct notice_watch {
     unsigned failures;             /* number of looks in a row that failed */
     bool answered;                 /* a look has succeeded */
 
-    bool waits; /* under the mutex of struct notice: `given` waits until the loop takes it */
+    bool waits; /* under the mutex of struct notice: the event loop has not taken `given` yet */
     struct notice_said given;
     int64_t until_us; /* when the machine of `given` goes away; TIME_NEVER: no time is known */
 };
@@ -75,43 +75,42 @@ struct notice {
     int64_t default_us;
     int64_t pause_us; /* replaces the pause_us of each giver; 0: each giver keeps its own */
     struct event *told;
-    int to_loop; /* an eventfd: a notice waits for the loop */
-    int stop_fd; /* an eventfd: readable when the threads have to end */
+    int to_loop; /* an eventfd that wakes the event loop: a thread has a notice */
+    int stop_fd; /* an eventfd, readable when the threads have to end */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    bool stopping, empty; /* under the mutex */
+    bool stopping, empty; /* under the mutex; empty: no worker runs on this host */
     size_t count;
     struct notice_watch watches[];
 };
 
-/* notice_ask.c: one request to a metadata service */
+/* notice_ask.c: the answer to a request, and the request */
 struct notice_answer {
-    long status;
+    long status; /* the status code of HTTP */
     struct buf body;
     int64_t wall_us; /* when the server answered, by its own clock if it says so */
     char etag[NOTICE_ID_MAX];
     bool is_google; /* the answer has the header of Google's service */
 };
 
-/* Sends a request to watch->server, and waits for the whole answer, at most limit_us. A redirection
- * is an answer like any other: it is not followed. The caller releases ret_answer->body, also after
- * a failure. */
 struct notice_request {
     enum http_method method;
     const char *path;
-    const char *header; /* NULL: none */
-    const char *body;   /* NULL: none */
+    const char *header; /* a header that the service needs; NULL: none */
+    const char *body;   /* the body of a POST; NULL: the request has none */
     int64_t limit_us;
 };
+/* Sends a request to watch->server, and waits for the whole answer, at most limit_us. A redirection
+ * is not followed. The caller releases ret_answer->body, also after a failure. */
 int notice_ask(struct notice_watch *watch, const struct notice_request *request,
                struct notice_answer *ret_answer, struct hvd_err *err) MUST_CHECK;
 
-/* Names the status of an answer that is of no use as the reason of a failed look. */
+/* Makes the error of a look: the answer has an HTTP status that makes it useless. */
 int notice_odd_status(const struct notice_answer *answer, const char *path,
                       struct hvd_err *err) MUST_CHECK;
 
-/* Sets the notice: `what` happens at the moment at_us. A moment that is long past, or far away, is
- * no notice, which one line in the log says. */
+/* Sets the notice: `what` happens at the moment at_us, or in left_us. A moment that is long past,
+ * or far away, is no notice, which one line in the log says. */
 void notice_say(struct notice_watch *watch, const struct notice_answer *answer, int64_t at_us,
                 const char *what, struct notice_said *ret_said);
 void notice_say_left(struct notice_watch *watch, int64_t left_us, const char *what,

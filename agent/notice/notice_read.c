@@ -12,11 +12,13 @@
 #include <ctype.h>
 #include <string.h>
 
-#define NOTICE_VALUES   1024 /* values in an answer */
-#define NOTICE_STALE_US (10 * TIME_MIN)
-#define NOTICE_FAR_US   (7 * TIME_DAY)
+#define NOTICE_VALUES   1024            /* the most JSON values in an answer */
+#define NOTICE_STALE_US (10 * TIME_MIN) /* a moment longer ago than this is no notice */
+#define NOTICE_FAR_US   (7 * TIME_DAY)  /* a moment farther away than this is no notice */
 
-/* Days since 1970-01-01. Years begin in March, so that the leap day is the last day of a year. */
+/* Returns the number of days from 1970-01-01 to a date. Years are counted from March on, so that
+ * the leap day is the last day of a year: (153 * month + 2) / 5 is the number of days before a
+ * month (March is 0), and 719468 the number of days from 0000-03-01 to 1970-01-01. */
 static int64_t notice_days(int64_t year, int64_t month, int64_t day)
 {
     int64_t from_march = month > 2 ? year : year - 1;
@@ -43,6 +45,7 @@ static bool notice_number(struct span *text, size_t digits, int64_t *ret_number)
     return true;
 }
 
+/* Takes one byte off the text if it is one of these; false: it is none of them. */
 static bool notice_byte(struct span *text, const char *one_of)
 {
     if (!text->length || !*text->at || !strchr(one_of, *text->at))
@@ -64,6 +67,7 @@ static bool notice_clock(struct span *text, int64_t *ret_us)
     return true;
 }
 
+/* Reads a moment like "2026-11-21T09:30:01.25+01:00"; the whole text must be of that form. */
 bool notice_stamp(struct span text, int64_t *ret_wall_us)
 {
     int64_t year, month, day, of_day, hours = 0, minutes = 0, digit;
@@ -80,7 +84,7 @@ bool notice_stamp(struct span text, int64_t *ret_wall_us)
             unit_us /= 10;
             of_day += digit * unit_us;
         }
-    west = text.length && *text.at == '-';
+    west = text.length && *text.at == '-'; /* the offset is negative: local time is behind UTC */
     if (!notice_byte(&text, "Z") &&
         (!notice_byte(&text, "+-") || !notice_number(&text, 2, &hours) ||
          !notice_byte(&text, ":") || !notice_number(&text, 2, &minutes) || hours > 23 ||
@@ -91,6 +95,7 @@ bool notice_stamp(struct span text, int64_t *ret_wall_us)
     return !text.length;
 }
 
+/* Reads a date of HTTP, "Mon, 19 Sep 2016 18:29:47 GMT". The day of the week is not checked. */
 bool notice_date(struct span text, int64_t *ret_wall_us)
 {
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
@@ -113,6 +118,7 @@ bool notice_date(struct span text, int64_t *ret_wall_us)
     return true;
 }
 
+/* Compares a name without regard to upper and lower case; `wanted` is in lower case. */
 bool notice_same(struct span name, const char *wanted)
 {
     bool same = name.length == strlen(wanted);
@@ -122,6 +128,8 @@ bool notice_same(struct span name, const char *wanted)
     return same;
 }
 
+/* Says how much time is left until the moment at_us. A moment that has just passed still counts,
+ * with the shortest time, NOTICE_LEAST_US. */
 enum notice_moment notice_left(int64_t at_us, int64_t now_us, int64_t *ret_left_us)
 {
     int64_t left_us = at_us - now_us;
@@ -134,7 +142,8 @@ enum notice_moment notice_left(int64_t at_us, int64_t now_us, int64_t *ret_left_
     return NOTICE_COMES;
 }
 
-/* Copies a member of an object that is a short text without control characters. */
+/* Copies the text of a member of a JSON object. false: there is no such member, or it is no text,
+ * too long for `size`, or has control characters. */
 static bool notice_member(const json_t *object, const char *name, char *into, size_t size)
 {
     const json_t *value = json_object_get(object, name);
@@ -147,6 +156,8 @@ static bool notice_member(const json_t *object, const char *name, char *into, si
     return true;
 }
 
+/* Reads the member of a JSON object that is a moment, in one of the two forms; false: it is none.
+ */
 static bool notice_moment_of(const json_t *object, const char *name, int64_t *ret_at_us)
 {
     char text[NOTICE_WORD_MAX];
@@ -158,6 +169,7 @@ static bool notice_moment_of(const json_t *object, const char *name, int64_t *re
     return notice_stamp(span, ret_at_us) || notice_date(span, ret_at_us);
 }
 
+/* Parses an answer, which must be a JSON object of bounded size. The caller frees *ret_root. */
 static int notice_load(struct span text, json_t **ret_root, struct hvd_err *err)
 {
     int rc = json_text_load("notice", text.at, text.length, NOTICE_VALUES, ret_root, NULL);
@@ -167,6 +179,7 @@ static int notice_load(struct span text, json_t **ret_root, struct hvd_err *err)
                          "the answer is no JSON object, or too large");
 }
 
+/* Reads AWS's spot/instance-action: what will be done with the instance, and when. */
 int notice_read_action(struct span text, struct notice_action *ret_action, struct hvd_err *err)
 {
     struct notice_action read;
@@ -185,6 +198,7 @@ int notice_read_action(struct span text, struct notice_action *ret_action, struc
     return rc;
 }
 
+/* Reads AWS's rebalance recommendation: the moment at which it was given. */
 int notice_read_rebalance(struct span text, int64_t *ret_noticed_us, struct hvd_err *err)
 {
     json_t *root;
@@ -198,8 +212,9 @@ int notice_read_rebalance(struct span text, int64_t *ret_noticed_us, struct hvd_
     return rc;
 }
 
-/* Reads one event of Azure; false: the event leaves the machine as it is, or cannot be read. A
- * Freeze stops a machine only for some seconds, less than a lease, so it is no notice. */
+/* Reads one event of Azure. false: the event does not name this machine, does not end or restart
+ * it, or cannot be read. An event "Freeze" stops a machine only for some seconds, less than a
+ * lease, so it is no notice. */
 static bool notice_event(const json_t *event, const char *machine, struct notice_event *read)
 {
     static const char *const ends[] = { "Reboot", "Redeploy", "Preempt", "Terminate" };
@@ -227,6 +242,8 @@ static bool notice_event(const json_t *event, const char *machine, struct notice
                                         notice_moment_of(event, "NotBefore", &read->at_us)));
 }
 
+/* Finds the first event that ends or restarts this machine. An event that has started comes before
+ * all others, because its moment is NOTICE_NO_TIME, the lowest number. */
 int notice_read_events(struct span text, const char *machine, struct notice_event *ret_event,
                        struct hvd_err *err)
 {
@@ -253,7 +270,8 @@ int notice_read_events(struct span text, const char *machine, struct notice_even
     return rc;
 }
 
-/* Reads the first word of a line: a duration or a moment. */
+/* Reads the first word of a user's line as the time that is left: a duration, a moment, or "now"
+ * (or no word), which stands for default_us. */
 static int notice_line_time(struct span word, int64_t default_us, int64_t now_us,
                             int64_t *ret_left_us, struct hvd_err *err)
 {
@@ -278,6 +296,9 @@ static int notice_line_time(struct span word, int64_t default_us, int64_t now_us
     return time_parse(text, ret_left_us, err);
 }
 
+/* Reads the first line that is not blank, of a file or command of the user. Without such a line
+ * there is a notice only if empty_gives. The whole line is kept as the reason, cut if it is too
+ * long. */
 int notice_read_line(struct span text, bool empty_gives, int64_t default_us, int64_t now_us,
                      struct notice_line *ret_line, struct hvd_err *err)
 {

@@ -18,9 +18,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* Reads the names in the files of the folder, if the processes that have written them hold the
- * locks. With `jobs` the entries of the folder are the folders of jobs, and their files are read.
- * An agent that begins at this moment may find its lock taken, and tries again. */
+/* Reads the names of sockets in the files of one folder, FOLDER/JOB, if the processes that have
+ * written them hold the locks of the files. With `jobs` true the path is that of FOLDER: each entry
+ * in it is the folder of a job, and is read by a call of this function. The look takes a lock for a
+ * moment: an agent that begins at this moment finds its lock taken, and tries again. */
 static void find_below(const char *path, bool jobs, struct agent_names *names)
 {
     DIR *dir = opendir(path);
@@ -42,6 +43,7 @@ static void find_below(const char *path, bool jobs, struct agent_names *names)
         if (jobs || folder < 0 || !ending || strcmp(ending, STATE_AGENT_ENDING) != 0 ||
             private_open(folder, path, entry->d_name, O_RDONLY, &fd, NULL))
             continue;
+        /* the lock cannot be had: the process that has written the name lives */
         held = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
         got = pread(fd, name, AGENT_SOCKET_MAX - 1, 0);
         close(fd);
@@ -56,6 +58,7 @@ static void find_below(const char *path, bool jobs, struct agent_names *names)
         closedir(dir);
 }
 
+/* Looks into the two folders where an agent may have made its file (agent_socket.c). */
 void agent_find(struct agent_names *ret_names)
 {
     char path[LIMIT_PATH_BYTES];

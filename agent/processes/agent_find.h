@@ -7,7 +7,7 @@
 
 #include "agent/processes/agent_socket.h"
 
-#define AGENT_FIND_MAX 256 /* further ones are left out */
+#define AGENT_FIND_MAX 256 /* the most sockets that are found; further ones are left out */
 
 struct agent_names {
     char items[AGENT_FIND_MAX][AGENT_SOCKET_MAX];

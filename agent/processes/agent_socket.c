@@ -22,8 +22,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RANDOM_DIGITS 32
-#define PREFIX_MAX    (AGENT_SOCKET_MAX - RANDOM_DIGITS - 1)
+#define RANDOM_DIGITS 32 /* at the end of each name of a socket */
+/* bytes that are left for the beginning of a name, before its random digits and the NUL */
+#define PREFIX_MAX (AGENT_SOCKET_MAX - RANDOM_DIGITS - 1)
 /* bytes; a digest replaces a longer host name, because file systems take names of 255 bytes */
 #define FILE_NAME_MAX 220
 
@@ -54,15 +55,16 @@ const char *agent_socket_prefix(const char *job, const char *host, char prefix[A
     return prefix;
 }
 
-/* Opens the folder for the file: the job's folder in the user's state directory, where agents keep
- * their logs, or one below /tmp if there is no such folder, others can write to it, or it has no
- * locks. All agents of the user on this host choose the same folder. */
+/* Opens the folder for the file with the agent's lock: the job's folder in the user's state
+ * directory, where agents keep their logs. If that folder cannot be used (others can write to it,
+ * or `has_locks` is false: its file system has no locks), a folder below /tmp is opened. All agents
+ * of the user on this host choose the same folder. */
 static int socket_folder(const char *job, bool has_locks, char path[LIMIT_PATH_BYTES], int *ret_fd,
                          struct hvd_err *err)
 {
     char state[LIMIT_PATH_BYTES];
 
-    /* true: missing folders are made */
+    /* private_folder with true makes the folders that are missing */
     if (has_locks && !state_home(state, NULL) &&
         snprintf(path, LIMIT_PATH_BYTES, "%s/%s", state, job) < LIMIT_PATH_BYTES &&
         !private_folder(path, true, ret_fd, NULL))
@@ -71,8 +73,9 @@ static int socket_folder(const char *job, bool has_locks, char path[LIMIT_PATH_B
     return private_folder(path, true, ret_fd, err);
 }
 
-/* Makes the name of this agent, and writes it into the file. On a full disk the lock still keeps
- * another agent away; that agent then cannot ask this one, because it cannot read the name. */
+/* Makes the name of this agent's socket, and writes the name into the locked file. A failed write
+ * is no error: the lock alone keeps a second agent away, which then cannot ask this agent anything,
+ * because it cannot read the name. */
 static int socket_write_name(struct agent_socket *socket, int fd, const char *prefix,
                              struct hvd_err *err)
 {
@@ -95,8 +98,9 @@ static int socket_write_name(struct agent_socket *socket, int fd, const char *pr
     return 0;
 }
 
-/* Takes the lock of the file for this agent. HVD_E_BUSY: another agent has this host, and
- * ret_socket->name is the name of its socket. HVD_E_LOST: the caller tries again later. */
+/* Takes the lock of the file for this agent, in the folder that socket_folder chooses for
+ * `has_locks`. HVD_E_BUSY: another agent has this host, and ret_socket->name is the name of its
+ * socket. HVD_E_LOST: another agent has just begun or ended; the caller tries again later. */
 static int socket_take_in(const char *job, const char *host, bool has_locks,
                           struct agent_socket *ret_socket, struct hvd_err *err)
 {
@@ -156,6 +160,8 @@ static int socket_take_in(const char *job, const char *host, bool has_locks,
     return rc;
 }
 
+/* Makes this process the agent of this job on this host, in a folder whose file system has locks.
+ */
 int agent_socket_take(const char *job, const char *host, struct agent_socket *ret_socket,
                       struct hvd_err *err)
 {

@@ -13,7 +13,8 @@
 #include "base/err.h"
 
 /* bytes with the "@" and the NUL: the longest name that the kernel takes */
-#define AGENT_SOCKET_MAX      108
+#define AGENT_SOCKET_MAX 108
+/* bytes: the path of the folder, and the name of the file in it */
 #define AGENT_SOCKET_FILE_MAX 4400
 
 /* the beginning of the names of all agents' sockets */

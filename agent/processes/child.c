@@ -12,12 +12,14 @@
 
 #include <unistd.h>
 
+/* Takes an event out of the event loop, also one that was never prepared (memory of zeros). */
 void child_event_off(struct event *event)
 {
     if (event_initialized(event))
         (void)event_del(event);
 }
 
+/* Makes the timer fire after this time. */
 void child_timer(struct event *event, int64_t after_us)
 {
     const struct timeval after = clock_timeval(after_us);
@@ -51,15 +53,17 @@ struct child *child_find_pid(const struct children *children, pid_t pid)
     return NULL;
 }
 
+/* Closes the pipes of both output streams of a worker. */
 static void child_close_output(struct child *child)
 {
     for (int i = 0; i < STREAM_COUNT; i++)
         child_output_close(&child->output[i]);
 }
 
-/* Reads from the report of process_start whether the program runs, and tells the owner. Called when
- * the report is there, and also before any other callback about the child: its end or output may be
- * seen in the same iteration. */
+/* Reads from the report pipe of process_start whether the worker's program runs, and tells the
+ * owner: spawned or spawn_failed. Called when the report is there. Also called before any other
+ * callback about the child, because the event loop may see the child's end or output first. A
+ * second call does nothing. */
 void child_started(struct child *child)
 {
     const struct children *children = child->children;
@@ -73,7 +77,7 @@ void child_started(struct child *child)
     close(child->report_fd);
     child->report_fd = -1;
     if (child->state != CHILD_STARTING)
-        return; /* after children_free no callback is called */
+        return; /* children_free has set CHILD_OVER: no callback may be called any more */
     child->state = rc ? CHILD_OVER : CHILD_RUNS;
     if (rc) {
         child_close_output(child);

@@ -17,9 +17,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The futex may be released before the process shows that it ends, because its threads end one by
- * one. The agent looks at the process LOOKS times, and the wait doubles each time (one second in
- * all). If the process still runs then, it has replaced its program (exec). */
+/* The kernel may release the futex of a worker some time before /proc shows that the process ends,
+ * because its threads end one by one. So the agent looks at the process up to LOOKS times, and the
+ * wait doubles each time (one second in all). If the process still runs then, it has replaced its
+ * program (exec). LOOK_FIRST_US is the first wait. */
 #define LOOK_FIRST_US 250
 #define LOOKS         12
 
@@ -54,12 +55,13 @@ static int end_joined_status(const struct child *child)
         return status; /* the kernel gives the status even if the parent has reaped the process */
     if (!process_look(child->joined.pid, &state))
         return state.ending ? state.wait_status : 0;
-    /* the process was reaped after the first check */
+    /* /proc has no such process: it was reaped after the first look at its pidfd */
     return process_status(child->joined.fd, &status) ? 0 : status;
 }
 
-/* Checks whether the process that was started has ended; if so, calls `ended`, and reaps the
- * process. */
+/* Checks whether the process that was started has ended. If so, tells the end of the worker, dooms
+ * what the worker has left, and reaps the process. The end that counts is that of the joined
+ * process (the one that said hello), if its status shows one. */
 static void end_check(struct child *child)
 {
     enum msg_witness witness = WITNESS_PIDFD;
@@ -72,7 +74,7 @@ static void end_check(struct child *child)
         return;
     /* makes the wait status that waitpid would return: exit code or signal */
     status = info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8 : info.si_status & 0x7f;
-    child_started(child);
+    child_started(child); /* the start is told before the end */
     if (!child->joined.status)
         child->joined.status = end_joined_status(child);
     if (child->joined.status) {
@@ -87,9 +89,9 @@ static void end_check(struct child *child)
     child->reaped = true;
 }
 
-/* Reaps all child processes that have ended. `ended` is called for workers. Any other child is an
- * orphan, or a program that another thread runs; the program's exit status is kept for that
- * thread. */
+/* Reaps all child processes that have ended. For a worker, its end is told first. Any other child
+ * is an orphan (a process that a worker has left behind), or a program that another thread of the
+ * agent runs: owned_process_reap keeps the exit status of such a program for that thread. */
 void child_reap_all(struct children *children)
 {
     siginfo_t info = { .si_pid = 0 };
@@ -197,7 +199,7 @@ void child_end_init(struct child *child)
                  child);
     child->watch_fd = process_watch(child->pid);
     if (child->watch_fd < 0)
-        return; /* a pidfd is not needed: SIGCHLD comes, too */
+        return; /* no pidfd can be opened: SIGCHLD shows the end of the process */
     event_assign(&child->watch_ready, children->base, child->watch_fd, EV_READ, end_on_event,
                  child);
     (void)event_add(&child->watch_ready, NULL);

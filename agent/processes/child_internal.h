@@ -28,19 +28,19 @@ struct child_output {
     struct child *child;
     enum msg_stream stream;
     int fd; /* the pipe; -1: the agent has closed it, also because no process can write any more */
-    struct event ready;
+    struct event ready; /* the pipe can be read */
     struct event pause; /* timer: the pipe is read again when it fires */
-    uint64_t dropped;
-    bool mid_line;
+    uint64_t dropped;   /* bytes that were read and thrown away, and not reported yet */
+    bool mid_line;      /* the last byte that was handed on did not end a line */
 };
 
 /* The process that said hello as this worker: the started process or one below it. */
 struct child_joined {
-    pid_t pid; /* 0: no process has said hello yet */
-    int fd;    /* pidfd of `pid`; -1: none, also if `watch_fd` is a pidfd of `pid` */
-    struct event ready;
-    int status; /* wait status of `pid`, if its end is the worker's end; 0: no end, or not yet */
-    enum msg_witness witness;
+    pid_t pid;          /* 0: no process has said hello yet */
+    int fd;             /* pidfd of `pid`; -1: none, also if `watch_fd` is a pidfd of `pid` */
+    struct event ready; /* `fd` is readable: the process has ended */
+    int status;         /* wait status of `pid`, if its end is the worker's end; 0: not known */
+    enum msg_witness witness; /* by which sign the agent has seen that end */
 };
 
 struct child {
@@ -59,13 +59,12 @@ struct child {
     struct child_output output[STREAM_COUNT];
 
     struct child_joined joined;
-    int page_fd;
+    int page_fd; /* the memory that agent and worker share: descriptor and mapping; -1: none */
     struct page *page;
-    struct life_watch life;
-    /* A timer: when the agent looks again whether the process in `joined` has ended, or when the
-     * wait for the last words of a dead worker (last_words_us) is over. */
+    struct life_watch life; /* the thread that watches the futex in the page */
+    /* timer: the next look for the end of the process in `joined`, or the end of last_words_us */
     struct event again;
-    unsigned looks; /* how often the agent has looked */
+    unsigned looks; /* how often the agent has looked for the end of that process */
 };
 
 struct children {
@@ -74,24 +73,25 @@ struct children {
     void *arg;
     struct list all; /* a list of struct child */
 
-    struct event child_signal;
-    int life_fd; /* eventfd: readable when a life_watch is over */
-    struct event life_ready;
-    struct event sweep;
-    int64_t sweep_wait_us;
-    int64_t sweep_at_us;
+    struct event child_signal; /* SIGCHLD */
+    int life_fd;               /* eventfd: readable when a life_watch is over */
+    struct event life_ready;   /* `life_fd` is readable */
+    struct event sweep;        /* timer: the next look for processes of doomed workers */
+    int64_t sweep_wait_us;     /* the wait between the next sweep and the one after it */
+    int64_t sweep_at_us;       /* when the next sweep is due */
 
-    int64_t last_words_us; /* LAST_WORDS_US; a test changes the value */
-    bool held, dropping;   /* held: output is not read; dropping: output is thrown away */
-    struct event patience;
+    int64_t
+        last_words_us;   /* how long the last output may take through a wrapper; tests change it */
+    bool held, dropping; /* held: output is not read; dropping: output is thrown away */
+    struct event patience; /* timer: output was held for patience_us, and is dropped from now on */
     int64_t patience_us;
-    size_t budget; /* bytes of output that may still be read in this iteration of the loop */
-    struct event refill;
+    size_t budget;       /* bytes of output that may still be read in this iteration of the loop */
+    struct event refill; /* runs at the end of an iteration: fills `budget` again */
     uint8_t chunk[LIMIT_OUTPUT_CHUNK_BYTES];
 };
 
-/* child.c */
-struct child *child_find(const struct children *children, uint64_t incarnation); /* never OVER */
+/* child.c: one child: found, known to run, freed */
+struct child *child_find(const struct children *children, uint64_t incarnation); /* not if OVER */
 struct child *child_find_pid(const struct children *children, pid_t pid); /* never a reaped child */
 void child_started(struct child *child); /* reads the report; calls ops->spawned or spawn_failed */
 void child_free(struct child *child);    /* the child has been reaped before */
@@ -99,19 +99,19 @@ void child_output_close(struct child_output *output);
 void child_event_off(struct event *event);
 void child_timer(struct event *event, int64_t after_us);
 
-/* child_output.c */
+/* child_output.c: the pipes of a worker's output */
 int child_output_open(struct child *child, int ret_writers[STREAM_COUNT], struct hvd_err *err);
 void child_output_finish(struct child *child); /* hands on what the pipes hold, closes them */
 void child_output_init(struct children *children);
 
-/* orphans.c */
-/* kills all processes of the worker, again and again until none is left */
+/* orphans.c: orphans_doom kills all processes of the worker, again and again until none is left */
 void orphans_doom(struct child *child);
 void orphans_sweep_soon(struct children *children);
 void orphans_sweep(struct children *children); /* kills and frees doomed children */
+/* true: no process of a worker is left; `look`: false spares the work while one is not reaped */
 bool orphans_gone(struct children *children, bool look);
 
-/* child_end.c */
+/* child_end.c: how the end of a worker is seen */
 void child_end_init(struct child *child);
 void child_reap_all(struct children *children);
 void child_lives_check(struct children *children);

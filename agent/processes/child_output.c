@@ -16,17 +16,17 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* The most bytes that are read from all workers together in one iteration of the event loop. */
+/* The most bytes that are read from all workers together in one iteration of the event loop: four
+ * times the most of one read. */
 #define BUDGET_BYTES (4 * sizeof((struct children *)NULL)->chunk)
 
 /* A worker that prints many short lines must not wake the agent for each line: after a read of less
  * than SMALL_BYTES the agent pauses, while the pipe fills. */
 #define SMALL_BYTES ((size_t)16 * 1024)
 #define PAUSE_US    (2 * TIME_MS)
-#define PIPE_BYTES  (256 * 1024)
+#define PIPE_BYTES  (256 * 1024) /* size of a pipe, if the kernel grants it */
 
-/* Hands bytes of output on to the owner. The last byte says whether the next output begins a
- * line. */
+/* Hands bytes of output on to the owner, and notes whether they end in the middle of a line. */
 static void output_deliver(struct child_output *output, const char *text, size_t length)
 {
     const struct children *children = output->child->children;
@@ -53,8 +53,9 @@ static void output_say_dropped(struct child_output *output)
     output_deliver(output, line, (size_t)length);
 }
 
-/* Reads at most `most` bytes, and hands them on, or throws them away if `drop`. Returns the bytes
- * read; 0: the pipe has no more bytes now. */
+/* Reads a pipe once, at most `most` bytes, and hands the bytes on; if `drop`, counts them and
+ * throws them away. Returns the number of bytes; 0: the pipe has no bytes now, or was closed here
+ * because no process can write to it any more. */
 static size_t output_read(struct child_output *output, size_t most, bool drop)
 {
     struct children *children = output->child->children;
@@ -152,8 +153,8 @@ static void output_on_patience(evutil_socket_t fd, short what, void *arg)
     output_set_reading(children, true);
 }
 
-/* Stops the reading of all output while the driver takes none, or reads on. A hold that lasts
- * longer than `patience_us` makes output_on_patience drop output. */
+/* Stops the reading of all output (`hold`), because the driver takes none now, or begins it again.
+ * After patience_us of a hold, output_on_patience lets output be dropped. */
 void children_hold_output(struct children *children, bool hold)
 {
     if (children->held == hold)
@@ -224,11 +225,12 @@ void child_output_finish(struct child *child)
         if (output->fd >= 0 && ioctl(output->fd, FIONREAD, &there))
             there = 0;
         for (size_t rest = (size_t)there; output->fd >= 0 && rest > 0 && more > 0; rest -= more)
-            more = output_read(output, rest, false); /* false: nothing is dropped */
+            more = output_read(output, rest, false); /* false: the bytes are handed on */
         child_output_close(output);
     }
 }
 
+/* Prepares the two events that belong to the output of all workers; none of them fires yet. */
 void child_output_init(struct children *children)
 {
     children->budget = BUDGET_BYTES;

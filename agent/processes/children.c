@@ -29,7 +29,7 @@
 /* How long children_free waits for the end of processes: longer than the kernel needs to end a
  * process, unless a disk does not answer. */
 #define FREE_PATIENCE_US (30 * TIME_S)
-#define FREE_LOOK_MS     2
+#define FREE_LOOK_MS     2    /* the wait between two looks whether they have ended */
 #define PARENTS          1024 /* longest chain of parents that is followed */
 
 /* A futex has lost its owner (EV_READ), a child has ended (EV_SIGNAL), or a sweep is due
@@ -192,6 +192,7 @@ void children_spawn(struct children *children, const struct msg *launch, const c
         child_started(child); /* no memory for the event: the report is awaited here */
 }
 
+/* Sends SIGTERM to the process group of a worker that has not ended. */
 void children_term(struct children *children, uint64_t incarnation)
 {
     const struct child *child = child_find(children, incarnation);
@@ -200,6 +201,7 @@ void children_term(struct children *children, uint64_t incarnation)
         (void)kill(child->pid, SIGTERM); /* the process has left its own group */
 }
 
+/* Sends SIGKILL to all processes of a worker that has not ended. */
 void children_kill(struct children *children, uint64_t incarnation)
 {
     struct child *child = child_find(children, incarnation);
@@ -208,8 +210,9 @@ void children_kill(struct children *children, uint64_t incarnation)
         orphans_doom(child);
 }
 
-/* The worker maps the page (see life_watch.h) and holds the futex in the page as long as the worker
- * lives. */
+/* Returns the descriptor of the memory that agent and worker share (life_watch.h); -1: no such
+ * worker. The agent sends it with the welcome; the worker then holds the futex in this memory while
+ * it lives. */
 int children_page(const struct children *children, uint64_t incarnation)
 {
     const struct child *child = child_find(children, incarnation);
@@ -217,10 +220,10 @@ int children_page(const struct children *children, uint64_t incarnation)
     return child ? child->page_fd : -1;
 }
 
-/* Workers that are not of rank 0 have no values. So the pages are read twice: how many values there
- * may be is counted first. A worker may write a value between the two, so `room` may be too large
- * or too small. A worker that is dying has no values: child_find does not find it any more either.
- */
+/* Lists the values that workers have reported in their pages: those of one incarnation, also if
+ * that worker is just ending (CHILD_OVER), or with 0 those of all workers that run. The pages are
+ * read twice, first to count the values, because most workers have none. A worker may write a value
+ * between the two: `room` may then be too small, and the value is left for the next call. */
 int children_reports(const struct children *children, uint64_t incarnation, struct arena *arena,
                      struct report_list *ret_reports)
 {
@@ -295,6 +298,6 @@ bool children_owns(const struct children *children, uint64_t incarnation, pid_t 
             return true;
         at = state.parent;
     }
-    /* a parent has ended before, so the environment of the process decides */
+    /* the chain of parents is broken, because one of them has ended: the environment decides */
     return tree_incarnation(pid) == incarnation;
 }

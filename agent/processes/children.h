@@ -1,7 +1,7 @@
 /*
  * children.h: the processes of workers. Each worker is started in a process group of its own. Three
- * witnesses (a futex, a pidfd and SIGCHLD) watch for the end of a worker; the first one counts. Its
- * output is read with back-pressure, and no process of the worker is left behind.
+ * witnesses (a futex, a pidfd and SIGCHLD) watch for the end of a worker; the first one counts. The
+ * worker's output is read with back-pressure, and no process of the worker is left behind.
  *
  * A worker ends when the process that was started ends. Below a wrapper another process may say
  * hello (join) as the worker: the worker also ends when the joined process dies of a signal or
@@ -29,11 +29,15 @@ struct event_base;
 /* These callbacks are called from the event loop; `spawned` and `spawn_failed` also from inside
  * children_spawn. A callback may call every function here except children_free. */
 struct children_ops {
+    /* the worker's program runs; or it could not be started, for this reason */
     void (*spawned)(void *arg, uint64_t incarnation, pid_t pid);
     void (*spawn_failed)(void *arg, uint64_t incarnation, int code, const char *text);
+    /* the worker has printed these bytes, borrowed */
     void (*output)(void *arg, uint64_t incarnation, enum msg_stream stream, struct msg_bytes data);
     /* the worker is about to end: read its last messages; `ended` follows */
     void (*dying)(void *arg, uint64_t incarnation);
+    /* the worker has ended; `value`: its exit code or signal; `witness`: how the agent has seen it
+     */
     void (*ended)(void *arg, uint64_t incarnation, enum msg_ended ended, int32_t value,
                   enum msg_witness witness);
 };

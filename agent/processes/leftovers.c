@@ -38,7 +38,7 @@ void leftovers_end(const char *job, const char *host)
         VEC_EACH (it, &tree) {
             pid_t at = getpid();
 
-            /* A process that the last pass has killed is `ending`, and is not counted again. */
+            /* A process that the pass before has killed is `ending`, and is not counted again. */
             it->marked = !it->ending && tree_started_with(it->pid, variable);
             /* An agent that was started from a worker's shell must not end its own ancestors. */
             for (int k = 0; it->marked && k < PARENTS && at > 1; k++) {

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* a small stack: each worker has a thread, which only waits */
 #define STACK_BYTES (256 * 1024)
 
 /* Makes the page that a worker and its agent share, and the descriptor for the worker. The seals
@@ -50,6 +51,7 @@ int life_page_make(uint64_t incarnation, struct page **ret_page, int *ret_fd, st
     return 0;
 }
 
+/* Gives the agent's mapping and descriptor back; the worker keeps its own. */
 void life_page_free(struct page *page, int fd)
 {
     if (page)
@@ -104,13 +106,14 @@ int life_watch_start(struct life_watch *watch, struct page *page, int tell, stru
     return 0;
 }
 
+/* true: the owner of the futex has died, and life_watch_stop was not called since. */
 bool life_watch_is_over(const struct life_watch *watch)
 {
     return watch->runs && atomic_load(&watch->over);
 }
 
-/* Sets FUTEX_OWNER_DIED, the bit that the kernel sets at a death: this ends the thread.
- * life_watch_start clears the bit. */
+/* Ends the thread, also while the worker lives: sets FUTEX_OWNER_DIED, the bit that the kernel sets
+ * when the worker dies, and wakes the thread. life_watch_start clears the bit again. */
 void life_watch_stop(struct life_watch *watch)
 {
     if (!watch->runs)

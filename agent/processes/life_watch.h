@@ -14,9 +14,9 @@
 struct life_watch {
     pthread_t thread;
     struct page *page;
-    int tell;
-    bool runs; /* true: the thread was started; life_watch_stop must join it */
-    _Atomic bool over;
+    int tell;          /* eventfd of the agent's loop */
+    bool runs;         /* the thread was started; life_watch_stop must join it */
+    _Atomic bool over; /* the thread has seen that the owner of the futex is dead */
 };
 
 /* Makes a page in memory that the worker cannot shrink while the agent uses it, and a descriptor

@@ -17,8 +17,8 @@
  * processes often end by themselves meanwhile, and then the look, which reads all processes of the
  * machine, is not needed. */
 #define SWEEP_FIRST_US (10 * TIME_MS)
-#define SWEEP_SURE_US  (100 * TIME_MS)
-#define SWEEP_LAST_US  TIME_S
+#define SWEEP_SURE_US  (100 * TIME_MS) /* an exec takes less: after this wait a look is sure */
+#define SWEEP_LAST_US  TIME_S          /* the longest wait between two looks */
 
 /* Plans a sweep after this time, unless an earlier sweep is planned already. */
 static void orphans_sweep_within(struct children *children, int64_t after_us)
@@ -31,13 +31,14 @@ static void orphans_sweep_within(struct children *children, int64_t after_us)
     child_timer(&children->sweep, after_us);
 }
 
+/* Plans a sweep: called when child processes have ended, as they may have left others behind. */
 void orphans_sweep_soon(struct children *children)
 {
     orphans_sweep_within(children, SWEEP_FIRST_US);
 }
 
-/* Kills a worker: its process and its process group now, its other processes by sweeps that follow
- * until none is left. */
+/* Dooms a worker: kills its process and its process group now. Its processes outside of that group
+ * are found and killed by sweeps (orphans_sweep), until none is left. */
 void orphans_doom(struct child *child)
 {
     struct children *children = child->children;
@@ -51,7 +52,7 @@ void orphans_doom(struct child *child)
     orphans_sweep_soon(children);
 }
 
-/* true: there is a worker whose `doomed` has this value. */
+/* With `doomed` true: is there a worker that is being killed? With false: one that is not? */
 static bool orphans_any(const struct children *children, bool doomed)
 {
     LIST_EACH (it, &children->all) {
@@ -61,11 +62,12 @@ static bool orphans_any(const struct children *children, bool doomed)
     return false;
 }
 
-/* Kills the processes of workers that have ended (`doomed`). Returns true if it found no such
- * process, and no process that is just ending: the children of an ending process cannot be seen
- * yet. A process that has lost its parent belongs to the worker whose incarnation is in its
- * environment. If its environment has no incarnation, the process is not killed while a worker
- * lives to which it could belong. */
+/* Kills the processes that doomed workers have started. Only children of this process are judged,
+ * and tree_kill kills their descendants with them. A child that is no worker's own process has lost
+ * its parent: it belongs to the worker whose incarnation is in its environment. If its environment
+ * has none, it is not killed while a worker lives to which it could belong. Returns true if no
+ * process was killed, and none was just ending: the children of an ending process cannot be seen
+ * yet. */
 static bool orphans_kill(const struct children *children)
 {
     struct tree tree;
@@ -96,8 +98,8 @@ static bool orphans_kill(const struct children *children)
                     owner = child;
             }
         }
-        /* A process without an owner is killed if its worker is freed already. A process that names
-         * no worker is killed when all workers are doomed. */
+        /* A process without an owner is killed if it names a worker, because that worker is freed
+         * already. A process that names no worker is killed when all workers are doomed. */
         it->marked = owner ? owner->doomed : incarnation != 0 || !orphans_any(children, false);
         clean &= !it->marked && !it->ending;
     }
@@ -113,7 +115,7 @@ void orphans_sweep(struct children *children)
     bool clean;
 
     child_event_off(&children->sweep);
-    if (!orphans_any(children, true)) /* true: a doomed worker */
+    if (!orphans_any(children, true)) /* no worker is doomed */
         return;
     clean = orphans_kill(children);
     LIST_EACH_SAFE (it, after, &children->all) {

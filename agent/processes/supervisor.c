@@ -17,7 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The wait between two readings of the remaining processes, unless a process ends earlier. */
+/* The wait between two looks at the processes that the agent has left: the first wait, which
+ * doubles, and the longest one. The end of a process ends a wait early. */
 #define LOOK_FIRST_NS 1000000L
 #define LOOK_LAST_NS  500000000L
 
@@ -37,8 +38,8 @@ static bool supervisor_reap(pid_t agent, int *ret_status)
     return agent_ended;
 }
 
-/* Runs the agent in the forked child. The kernel sends SIGTERM to the agent when the supervisor
- * dies. `before` is the signal mask that the agent gets back. */
+/* Runs the agent in the forked child, and never returns. The kernel sends SIGTERM to the agent when
+ * the supervisor dies. `before`: the signal mask before the supervisor has blocked its signals. */
 NORETURN static void supervisor_run_agent(int (*agent)(void *arg), void *arg, pid_t supervisor,
                                           const sigset_t *before)
 {
@@ -49,8 +50,9 @@ NORETURN static void supervisor_run_agent(int (*agent)(void *arg), void *arg, pi
     thread_end_process(agent(arg));
 }
 
-/* Starts the agent as a child process, waits for its end, and then kills what the agent has left.
- * 0: *ret_code is the agent's exit code, or 128 plus its signal. */
+/* Starts the agent as a child process, waits for its end, and then kills the processes that the
+ * agent has left. The supervisor has blocked its signals, and takes each one with sigwaitinfo. 0:
+ * *ret_code is the agent's exit code, or 128 plus its signal. */
 int supervisor_run(int (*agent)(void *arg), void *arg, int *ret_code, struct hvd_err *err)
 {
     static const int heard[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR2, SIGCHLD };
@@ -80,8 +82,9 @@ int supervisor_run(int (*agent)(void *arg), void *arg, int *ret_code, struct hvd
             "the process of the agent cannot be started: %s; raise ulimit -u, or free memory",
             strerror(number));
     }
-    /* Closes the standard streams: a program that reads the agent's output (ssh) must not wait for
-     * the end of the supervisor. */
+    /* Replaces standard input and output by /dev/null, and closes all other descriptors but
+     * standard error: a program that reads the agent's output (ssh) must not wait for the
+     * supervisor's end. */
     nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (nothing >= 0) {
         (void)dup2(nothing, STDIN_FILENO);
@@ -95,12 +98,14 @@ int supervisor_run(int (*agent)(void *arg), void *arg, int *ret_code, struct hvd
         if (number > 0 && number != SIGCHLD)
             (void)kill(pid, number == SIGUSR2 ? SIGUSR2 : SUPERVISOR_PASSES_ON);
     }
-    /* Kills all remaining processes, and waits also for a process that the kernel does not end yet,
-     * because no other process watches it any more. A signal ends the wait early. */
+    /* Kills all remaining processes until none is left. The supervisor also waits for a process
+     * that the kernel does not end yet, because no other process watches it. A signal ends a wait
+     * early. */
     while (tree_have_children()) {
-        if (!tree_read(&tree)) { /* no memory is left: try again after the wait */
+        /* a reading that fails, because no memory is left, is repeated after the wait */
+        if (!tree_read(&tree)) {
             VEC_EACH (it, &tree)
-                it->marked = it->pid == supervisor;
+                it->marked = it->pid == supervisor; /* tree_kill marks and kills all below it */
             tree_kill(&tree);
             tree_release(&tree);
         }

@@ -15,13 +15,15 @@
 
 #include <signal.h>
 
+/* The signal by which the supervisor tells the agent that it has got SIGTERM, SIGINT or SIGHUP. */
 #define SUPERVISOR_PASSES_ON SIGUSR1
 
 /*
  * Runs agent(arg) in a child process, whose exit code is the result of agent(arg). The calling
  * process must have one thread and no other children. The calling process becomes the supervisor:
- * it closes all descriptors except standard error, passes SIGTERM, SIGINT and SIGHUP on to the
- * agent as SUPERVISOR_PASSES_ON, and returns when all processes below it have ended. 0: *ret_code
+ * it keeps no descriptor open except standard error (its standard input and output are /dev/null),
+ * passes SIGTERM, SIGINT and SIGHUP on to the agent as SUPERVISOR_PASSES_ON, and SIGUSR2 as it is.
+ * It returns when all processes below it have ended. 0: *ret_code
  * is the agent's exit code, or 128 plus the signal that killed the agent. HVD_E_LIMIT, HVD_E_NOMEM:
  * the agent was not started.
  */

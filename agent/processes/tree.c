@@ -23,6 +23,7 @@
 #define VARIABLE     "HVD_INCARNATION="
 #define VARIABLE_MAX 256 /* bytes; longer than any variable that is looked for */
 
+/* Compares two processes by their pids, for qsort and bsearch. */
 static int tree_by_pid(const void *left, const void *right)
 {
     const struct tree_process *a = left;
@@ -67,6 +68,8 @@ void tree_release(struct tree *tree)
     VEC_RELEASE(tree);
 }
 
+/* waitid fails only if this process has no child process. WNOWAIT: a dead one is not reaped here.
+ */
 bool tree_have_children(void)
 {
     siginfo_t info;
@@ -102,6 +105,8 @@ void tree_kill(struct tree *tree)
             (void)kill(it->pid, SIGKILL); /* a child keeps its pid until it is reaped */
             continue;
         }
+        /* while the pidfd is open, the signal cannot reach a later process with the same pid; the
+         * same parent shows that the pidfd is that of the process that was read */
         watch = process_watch(it->pid);
         if (watch < 0)
             continue; /* the process is gone, or no descriptor is left: the next reading finds it */
@@ -111,7 +116,7 @@ void tree_kill(struct tree *tree)
     }
 }
 
-/* Opens the environment with which a process was started; NULL: the environment cannot be read. */
+/* Opens the environment with which a process was started, from /proc; NULL: it cannot be read. */
 static FILE *environment_open(pid_t pid)
 {
     char path[32];
@@ -120,8 +125,8 @@ static FILE *environment_open(pid_t pid)
     return fopen(path, "re");
 }
 
-/* Reads the next "NAME=value", cut to VARIABLE_MAX; false: no variable is left, and the file is
- * closed. */
+/* Reads the next text "NAME=value" of an environment, cut to VARIABLE_MAX. The texts end in NUL.
+ * false: no text is left, and the file is closed; also if `environment` is NULL. */
 static bool environment_next(FILE *environment, char text[VARIABLE_MAX])
 {
     size_t length = 0;

@@ -14,7 +14,7 @@ struct tree_process {
     pid_t pid;
     pid_t parent;
     bool ending; /* killed already, or exiting by itself */
-    bool marked;
+    bool marked; /* tree_kill kills the process and its descendants */
 };
 
 struct tree VEC(struct tree_process);

@@ -18,10 +18,10 @@
  * out. */
 struct maker {
     struct arena *arena;
-    struct names names;
-    const char **items;
+    struct names names; /* the names that the list has */
+    const char **items; /* texts "NAME=value" */
     size_t count;
-    bool failed;
+    bool failed; /* no memory was left for a text */
 };
 
 /* Adds a text "NAME=value", unless the list has that NAME already. A text without a name is left
@@ -95,7 +95,7 @@ const char *const *worker_env_make(const struct worker_env_config *config, const
     }
     env_set(&maker, "HOROVOD_HOSTNAME=%s", config->host);
     env_set(&maker, "HOROVOD_ELASTIC=1");
-    env_set(&maker, "PYTHONUNBUFFERED=1");
+    env_set(&maker, "PYTHONUNBUFFERED=1"); /* Python prints each line at once, also into a pipe */
 
     /* Then the variables of the LAUNCH, the last one first: if two have the same name, the last one
      * must count. Then come the agent's own variables. */

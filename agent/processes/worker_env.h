@@ -15,8 +15,9 @@ struct worker_env_config {
     const char *const *own; /* the agent's own environment; ends in NULL */
 };
 
-/* Returns a list that ends in NULL. The list lies in the arena; its texts belong to the arena, the
- * launch and the config. NULL: no memory is left. */
+/* Makes the environment of the worker that this LAUNCH starts: a list of "NAME=value" that ends in
+ * NULL. The list lies in the arena; its texts belong to the arena, the launch and the config. NULL:
+ * no memory is left. */
 const char *const *worker_env_make(const struct worker_env_config *config, const struct msg *launch,
                                    struct arena *arena) MUST_CHECK;
 
