@@ -29,6 +29,7 @@ static int agent_input_text(struct buf *out, const char *name, const char *value
     return rc ? rc : buf_append_text(out, "\"\n");
 }
 
+/* Appends a setting whose value is a duration; TIME_NEVER is written as "never". */
 static int agent_input_time(struct buf *out, const char *name, int64_t us)
 {
     char text[TIME_TEXT_MAX];

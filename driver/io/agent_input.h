@@ -9,15 +9,15 @@
 #include "driver/core/config.h"
 
 struct agent_input {
-    const struct core_config *core;
-    const char *job_id; /* the result of host_keys_job */
-    const uint8_t *key; /* the key of this host in this `epoch`, TLS_KEY_BYTES bytes */
+    const struct core_config *core; /* name of the job, sizes and intervals */
+    const char *job_id;             /* the result of host_keys_job */
+    const uint8_t *key;             /* the key of this host in this `epoch`, TLS_KEY_BYTES bytes */
     uint64_t epoch;
-    const char *host;
-    const char *driver; /* the address that the agent dials; NULL: the reader adds it */
+    const char *host;   /* the name of the host on which the agent is started */
+    const char *driver; /* the address that the agent dials; NULL: `hvd-agent --join` adds it */
     int64_t stall_warning_us;
     int64_t stall_shutdown_us;
-    const char *preemption; /* NULL: the agent uses its default */
+    const char *preemption; /* --preemption of the agent; NULL: the agent uses its default */
     const char *log_file;   /* NULL: the agent chooses a file on its machine */
     const char *log_level;
     /* The environment whose AWS_* variables the agent gets for its checkpoints; NULL: the
@@ -25,7 +25,8 @@ struct agent_input {
     char *const *storage_env;
 };
 
-/* Appends the lines to out. Returns 0, HVD_E_NOMEM or HVD_E_LIMIT. */
+/* Appends the settings of an agent to out, one on each line. Returns 0, HVD_E_NOMEM or HVD_E_LIMIT.
+ */
 int agent_input_write(const struct agent_input *input, struct buf *out) MUST_CHECK;
 
 #endif

@@ -11,13 +11,13 @@
 
 #include <event2/event.h>
 
-#define ALARM_SIGNALS_MAX 8
+#define ALARM_SIGNALS_MAX 8 /* the most signals that the driver's loop asks for */
 
 struct alarms {
     const struct alarm_ops *ops;
     void *arg;
     struct event *timer;
-    struct event *readable;
+    struct event *readable; /* the scribe's descriptor */
     struct event *signals[ALARM_SIGNALS_MAX];
 };
 

@@ -11,6 +11,8 @@
 struct event_base;
 struct alarms;
 
+/* Callbacks: the time of alarms_arm has come; a signal has come; the scribe's descriptor is
+ * readable. */
 struct alarm_ops {
     void (*timer)(void *arg);
     void (*signal)(void *arg, int signal);

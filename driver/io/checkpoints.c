@@ -11,15 +11,15 @@
 #include <event2/event.h>
 
 struct checkpoints {
-    struct catalog *catalog; /* NULL: none */
+    struct catalog *catalog; /* the thread that owns the directory; NULL: there is no directory */
     const char *job;
     const struct checkpoints_ops *ops;
     void *arg;
     struct event *readable; /* the catalog has a result; without a catalog: a request was made */
 };
 
-/* Hands the results of the catalog to the core. Without a catalog the only request is to look for
- * an older checkpoint, and there is none. */
+/* Hands the results of the catalog (the thread that owns the directory of checkpoints) to the core.
+ * Without a catalog the only request is checkpoints_reject, and no older checkpoint exists. */
 static void checkpoints_look(evutil_socket_t fd, short what, void *arg)
 {
     struct checkpoints *checkpoints = arg;
@@ -47,6 +47,8 @@ static void checkpoints_look(evutil_socket_t fd, short what, void *arg)
     }
 }
 
+/* Makes the event by which results are noticed. Without a catalog no descriptor is watched: the
+ * event is set off by checkpoints_reject. */
 int checkpoints_create(struct event_base *base, struct catalog *catalog, const char *job,
                        const struct checkpoints_ops *ops, void *arg,
                        struct checkpoints **ret_checkpoints, struct hvd_err *err)
@@ -79,7 +81,8 @@ void checkpoints_free(struct checkpoints *checkpoints)
     mem_free(checkpoints);
 }
 
-/* Hands a checkpoint whose files are durable to the catalog, which copies all of it. */
+/* Gives the catalog the list of a checkpoint's files, which are all durable. The catalog copies the
+ * list, and makes the checkpoint complete. */
 int checkpoints_complete(struct checkpoints *checkpoints, const struct checkpoint_done *done)
 {
     struct checkpoint_manifest manifest = { .job = checkpoints->job,
@@ -105,6 +108,8 @@ int checkpoints_complete(struct checkpoints *checkpoints, const struct checkpoin
     return rc;
 }
 
+/* The checkpoint of this commit cannot be used: asks the catalog for an older one. Without a
+ * catalog the event itself gives the answer, that there is none. */
 int checkpoints_reject(struct checkpoints *checkpoints, uint64_t commit)
 {
     if (checkpoints->catalog)

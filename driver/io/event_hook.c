@@ -28,18 +28,19 @@ struct event_hook {
     char *words; /* the command, cut into argv */
     const char *argv[LIMIT_HOOK_WORDS + 1];
     struct command_spec spec;
-    struct command *run; /* NULL: no call runs */
-    struct event *next;  /* starts a call */
-    struct event *last;  /* the end of LIMIT_OUTPUT_LINGER_US */
-    struct buf json;
-    uint64_t dropped; /* since the last event that was told */
-    uint64_t lost;    /* events of calls that have failed in a row */
-    bool ending;
+    struct command *run; /* the call that runs; NULL: none */
+    struct event *next;  /* starts the next call */
+    struct event *last;  /* timer: the time for the last events is over */
+    struct buf json;     /* the event of the call that runs */
+    uint64_t dropped;    /* events that were dropped since the last one that was told */
+    uint64_t lost;       /* events of calls that have failed in a row */
+    bool ending;         /* no further event is taken */
     size_t first, count; /* the oldest of the lines that wait, and how many these are */
     struct event_line waiting[LIMIT_HOOK_EVENTS];
 };
 
-/* Says that a call has failed; only the first of several failures in a row is logged. */
+/* A call of the command has failed: counts its event as lost. Only the first of several failures in
+ * a row is logged; `said` is the first line of the command's standard error. */
 static void event_hook_failed(struct event_hook *hook, const char *why, struct span said)
 {
     if (!hook->lost++)
@@ -50,7 +51,9 @@ static void event_hook_failed(struct event_hook *hook, const char *why, struct s
                     said.length ? said.at : "", said.length ? ")" : "");
 }
 
-/* Starts the next call from the event loop, or ends the hook when it has told all its events. */
+/* Called when a call may begin or the hook may end: lets the event loop start the next call, or, if
+ * the hook is ending and has told all its events, removes the timer `last`, which keeps the event
+ * loop running. */
 static void event_hook_go_on(struct event_hook *hook)
 {
     if (hook->run)
@@ -61,6 +64,7 @@ static void event_hook_go_on(struct event_hook *hook)
         event_del(hook->last);
 }
 
+/* A call has ended: the exit code 0 says that the event was told. The next call follows. */
 static void event_hook_on_ended(void *arg, const struct command_end *end)
 {
     struct event_hook *hook = arg;
@@ -128,8 +132,9 @@ static void event_hook_on_next(evutil_socket_t fd, short what, void *arg)
     event_hook_go_on(hook);
 }
 
-/* Takes a line of the log. If no more may wait, the oldest one is dropped, because the newest say
- * how the job does now. */
+/* Takes a line of the log of events, if the filter lets it pass. If LIMIT_HOOK_EVENTS lines wait
+ * already, the oldest one is dropped, because the newest ones say how the job is now. Returns true:
+ * events_each goes on with the next line. */
 static bool event_hook_take(void *arg, const struct event_line *line)
 {
     struct event_hook *hook = arg;
@@ -146,12 +151,14 @@ static bool event_hook_take(void *arg, const struct event_line *line)
     return true;
 }
 
+/* The log of events has a new line. */
 static void event_hook_on_line(void *arg, const struct event_line *line)
 {
     (void)event_hook_take(arg, line);
 }
 
-/* The end has taken too long. */
+/* The hook is ending, and its time is over: kills the call that runs. Its event and those that wait
+ * count as dropped. */
 static void event_hook_on_last(evutil_socket_t fd, short what, void *arg)
 {
     struct event_hook *hook = arg;
@@ -164,7 +171,7 @@ static void event_hook_on_last(evutil_socket_t fd, short what, void *arg)
     hook->count = 0;
 }
 
-/* Cuts the command at its blanks. */
+/* Cuts `words`, a copy of the command, into argv at its blanks. */
 static int event_hook_cut(struct event_hook *hook, const char *command, struct hvd_err *err)
 {
     size_t count = 0;
@@ -182,6 +189,8 @@ static int event_hook_cut(struct event_hook *hook, const char *command, struct h
                            command);
 }
 
+/* Makes the hook, and takes the lines that the log of events has already: its first call begins
+ * when the event loop runs. */
 int event_hook_create(struct event_base *base, const struct event_hook_config *config,
                       struct events *events, struct event_hook **ret_hook, struct hvd_err *err)
 {
@@ -219,6 +228,8 @@ int event_hook_create(struct event_base *base, const struct event_hook_config *c
     return 0;
 }
 
+/* The job is over: no further event is taken. While calls remain, the timer `last` bounds the time
+ * for them. */
 void event_hook_end(struct event_hook *hook)
 {
     const struct timeval wait = clock_timeval(LIMIT_OUTPUT_LINGER_US);
@@ -231,6 +242,8 @@ void event_hook_end(struct event_hook *hook)
         event_hook_go_on(hook);
 }
 
+/* Frees the hook. A call that still runs is killed, and the log says how many events were not told.
+ */
 void event_hook_free(struct event_hook *hook)
 {
     if (!hook)

@@ -3,9 +3,9 @@
  * through, with the event as one line of JSON (docs/events.md) on its standard input.
  *
  * The driver never waits for the command. One call runs at a time, each for at most `limit_us`; the
- * newest LIMIT_HOOK_EVENTS events wait. Events that had no room are counted: the next event has the
- * number as `dropped`, and the log says it. A call that fails costs its event and one warning for
- * all failures in a row.
+ * newest LIMIT_HOOK_EVENTS events wait, and older ones are dropped. The next event that is told has
+ * the number of dropped events as `dropped`, and the log says it. The event of a call that fails is
+ * lost; several failures in a row cause one warning.
  *
  *     serving ── event_hook_end ──► ending ── all events told, or LIMIT_OUTPUT_LINGER_US ──► ended
  */
@@ -18,22 +18,22 @@
 struct event_base;
 struct event_hook;
 
-/* Borrowed while the hook lives. */
+/* The settings of a hook, borrowed while the hook lives. */
 struct event_hook_config {
     const char *command; /* a program and its arguments, with blanks between them; no shell */
-    struct event_filter filter;
-    int64_t limit_us;
-    const char *const *envp; /* NULL: the environment of this process */
+    struct event_filter filter; /* which events are told */
+    int64_t limit_us;           /* how long one call may run */
+    const char *const *envp;    /* environment of the command; NULL: that of this process */
 };
 
-/* Events that the log has in memory already are told, too. Returns 0, HVD_E_NOMEM, or HVD_E_INVAL
- * for a command without a word or with too many. */
+/* Makes the hook. Events that `events` has in memory already are told, too. Returns 0, HVD_E_NOMEM,
+ * or HVD_E_INVAL for a command without a word or with too many. */
 int event_hook_create(struct event_base *base, const struct event_hook_config *config,
                       struct events *events, struct event_hook **ret_hook,
                       struct hvd_err *err) MUST_CHECK;
 
-/* No further event is taken. The event loop goes on until all are told, for at most
- * LIMIT_OUTPUT_LINGER_US. The hook may be NULL. */
+/* The hook takes no further event. The event loop runs until the command was told all events that
+ * wait, for at most LIMIT_OUTPUT_LINGER_US. The hook may be NULL. */
 void event_hook_end(struct event_hook *hook);
 
 /* Kills a call that runs. Events that still wait are lost, and the log says how many. */

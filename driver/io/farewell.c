@@ -29,25 +29,26 @@
 
 struct late_agent {
     char *host;
-    /* the versions of the newest and the old key of the host; 0: there is no such key */
+    /* the versions of the host's newest key and of the key before it; 0: there is no such key */
     uint32_t epoch, old;
     /* the connection on which this agent was refused; NO_PEER: it has not connected */
     uint32_t peer;
-    bool told;
+    bool told; /* the agent has heard that the job is over */
 };
 
+/* An address of this machine, and the port, at which agents dial the driver. */
 struct late_place {
     char *source;
     uint16_t port;
 };
 
 struct farewell {
-    uint8_t key[TLS_KEY_BYTES]; /* of the job */
+    uint8_t key[TLS_KEY_BYTES]; /* the key of the job */
     uint64_t term;
-    int64_t until_us;
+    int64_t until_us; /* when --driver-grace of the last agent is over */
     struct VEC(struct late_agent) agents;
     struct VEC(struct late_place) places;
-    size_t left; /* agents that were not told */
+    size_t left; /* number of agents that were not told yet */
     bool failed; /* no memory is left */
     struct event_base *base;
     struct server *server;
@@ -67,6 +68,9 @@ void farewell_free(struct farewell *farewell)
     mem_free(farewell);
 }
 
+/* Copies what the process will need: the job's key, the agents that are missing, and the addresses
+ * at which they dial. NULL: no agent is missing, the driver listens nowhere, or no memory is left.
+ */
 struct farewell *farewell_create(const struct core *core, const struct job_facts *facts,
                                  const struct server *server, int64_t now_us)
 {
@@ -111,8 +115,8 @@ struct farewell *farewell_create(const struct core *core, const struct job_facts
 
 /* ---- the process ---------------------------------------------------------------------------- */
 
-/* The first message of an agent, which is its hello: the agent is refused, and ends with its
- * workers. */
+/* The first message of an agent, its HELLO_AGENT, has come: the agent is refused because the job is
+ * over, and then ends with its workers. */
 static void farewell_on_msg(void *arg, uint32_t number, const struct msg *msg)
 {
     struct farewell *farewell = arg;
@@ -132,7 +136,8 @@ static void farewell_on_msg(void *arg, uint32_t number, const struct msg *msg)
     peer_release(peer);
 }
 
-/* An agent that was refused has closed its connection, so it has read the refusal. */
+/* Called for events of connections. An agent that was refused and has closed its connection has
+ * read the refusal: it was told. When all were told the process ends. */
 static void farewell_on_event(void *arg, struct event *event)
 {
     struct farewell *farewell = arg;
@@ -150,8 +155,8 @@ static void farewell_on_event(void *arg, struct event *event)
         event_base_loopbreak(farewell->base);
 }
 
-/* The life of the process. It is in no session of a terminal, and ends at SIGTERM like any program.
- */
+/* Runs in the process of its own: listens where the driver has listened, with the keys of the
+ * missing agents, until all were told or until_us has come. */
 void farewell_run(struct farewell *farewell)
 {
     static const struct server_ops ops = { farewell_on_msg, farewell_on_event };
@@ -196,6 +201,9 @@ void farewell_run(struct farewell *farewell)
     farewell->base = NULL;
 }
 
+/* Forks the process that runs farewell_run. The process leaves the terminal's session, and ends at
+ * SIGTERM or SIGINT like any program. The driver logs that it runs, or that it cannot be started.
+ */
 void farewell_start(struct farewell *farewell)
 {
     char text[TIME_TEXT_MAX];

@@ -1,7 +1,8 @@
 /*
- * farewell.h: what is left of a driver whose job has ended while agents could not be heard. Such an
- * agent and its workers would wait for a driver until --driver-grace. So a process of its own keeps
- * the ports open for that time, and tells each of these agents that the job is over.
+ * farewell.h: a process that a driver leaves behind when its job has ended while some agents had no
+ * connection. Such an agent and its workers would wait for a driver until --driver-grace. The
+ * process keeps the driver's ports open for that time, and tells each of these agents that the job
+ * is over.
  */
 #ifndef DRIVER_IO_FAREWELL_H
 #define DRIVER_IO_FAREWELL_H
@@ -23,8 +24,8 @@ struct farewell *farewell_create(const struct core *core, const struct job_facts
                                  const struct server *server, int64_t now_us);
 void farewell_free(struct farewell *farewell);
 
-/* Tells the agents that the job is over, as they come, until all were told or their time is over.
- */
+/* Tells each missing agent that the job is over, as soon as it connects. Returns when all were
+ * told, or when --driver-grace is over. */
 void farewell_run(struct farewell *farewell);
 
 /* Starts the process, which calls farewell_run, and logs that it runs. The parts of the event loop

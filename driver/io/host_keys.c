@@ -16,6 +16,7 @@
 
 #define JOB_BYTES ((HOST_KEYS_JOB_MAX - 1) / 2)
 
+/* A key that TLS accepts; its bytes are derived when they are needed. */
 struct host_key {
     char *host;
     uint64_t version;
@@ -25,11 +26,11 @@ struct host_keys {
     const uint8_t *job_key;
     struct tls *tls;
     struct VEC(struct host_key) table; /* a host has two entries while its key is changed */
-    char job[HOST_KEYS_JOB_MAX];
+    char job[HOST_KEYS_JOB_MAX];       /* the id of the job */
 };
 
-/* Derives the key of a host and version from the job's key. The same
- * arguments always give the same key, so keys need not be stored. */
+/* Derives the key of a host and version from the job's key. The same arguments always give the same
+ * key, so keys need not be stored. The 8 bytes before the host's name are the version. */
 int host_keys_derive(const uint8_t job_key[TLS_KEY_BYTES], const char *host, uint64_t version,
                      uint8_t ret_key[TLS_KEY_BYTES])
 {
@@ -139,7 +140,7 @@ int host_keys_newest(const struct host_keys *keys, const char *host, uint8_t ret
     return host_keys_derive(keys->job_key, host, newest, ret_key);
 }
 
-/* Derives a secret that belongs to one round and one use. `label` names the use. */
+/* Derives a secret for one round and one use from the job's key; `label` names the use. */
 static int host_keys_of_round(const struct host_keys *keys, const char *label, uint64_t round,
                               uint8_t *ret_key, size_t size)
 {
@@ -151,12 +152,14 @@ static int host_keys_of_round(const struct host_keys *keys, const char *label, u
                        size);
 }
 
+/* The secret by which the members of a round prove that they belong to it. */
 int host_keys_round(const struct host_keys *keys, uint64_t round,
                     uint8_t ret_secret[LIMIT_ROUND_SECRET_BYTES])
 {
     return host_keys_of_round(keys, "hvd round", round, ret_secret, LIMIT_ROUND_SECRET_BYTES);
 }
 
+/* The key with which agents fetch commits from each other during a round. */
 int host_keys_state(const struct host_keys *keys, uint64_t round, uint8_t ret_key[STATE_KEY_BYTES])
 {
     return host_keys_of_round(keys, "hvd state key", round, ret_key, STATE_KEY_BYTES);
@@ -167,6 +170,8 @@ const char *host_keys_job(const struct host_keys *keys)
     return keys->job;
 }
 
+/* Lets TLS accept a token: its key, under a name made of TOKEN_PEER and the token's id, which no
+ * host has. */
 int host_keys_accept_token(struct host_keys *keys, const char *text)
 {
     char name[TLS_NAME_BYTES + 1];

@@ -1,5 +1,5 @@
 /*
- * host_keys.h: a key for each host, and which of them the driver accepts.
+ * host_keys.h: a key for each host, and which of these keys the driver accepts.
  *
  * A host's key is a function of the job's key, the host's name and a version, so that a driver that
  * takes over can compute it. The core decides which versions a host may use, and the journal has
@@ -11,7 +11,7 @@
 
 #include "wire/tls.h"
 
-#define HOST_KEYS_JOB_MAX 17 /* the bytes of host_keys_job's result, with the NUL */
+#define HOST_KEYS_JOB_MAX 17 /* bytes of the job's id: 16 digits and the NUL */
 
 struct host_keys;
 
@@ -31,7 +31,8 @@ void host_keys_free(struct host_keys *keys);
 int host_keys_admit(struct host_keys *keys, const char *host, uint64_t version) MUST_CHECK;
 void host_keys_end(struct host_keys *keys, const char *host, uint64_t version);
 
-/* From now on a connection may prove the token "ID KEY". HVD_E_INVAL, HVD_E_NOMEM, HVD_E_LIMIT. */
+/* From now on the driver accepts connections that prove this token, a text "ID KEY", with which
+ * hosts may join. HVD_E_INVAL: the text is no token. HVD_E_NOMEM, HVD_E_LIMIT. */
 int host_keys_accept_token(struct host_keys *keys, const char *text) MUST_CHECK;
 
 /* Sets *ret_key and *ret_version to the newest key that the host may use. HVD_E_NOTFOUND: the host

@@ -12,9 +12,9 @@
 struct job_texts VEC(char *);
 
 struct job_env {
-    struct job_texts argv;
-    struct job_texts env;
-    char *cwd;
+    struct job_texts argv; /* the command that workers run, word by word */
+    struct job_texts env;  /* the variables of workers, "NAME=value" */
+    char *cwd;             /* the folder in which workers start */
 };
 
 /*

@@ -34,6 +34,7 @@
 
 _Static_assert(STATE_KEY_BYTES == HOST_KEY_BYTES, "struct loop has one buffer for both");
 
+/* how many lines of the core's trace are kept in memory, for the text of a panic */
 #define TRACE_LINES 256
 /* While the core changes, the labels of the workers' output are made again at most once in this
  * time. */
@@ -83,7 +84,7 @@ struct loop {
         struct store_peers standbys;
         const char *standby_texts[STORE_PEERS_MAX];
     } added;
-    struct shown shown; /* what --metrics and --page serve */
+    struct shown shown; /* metrics, page, --on-event: what shows the job to the outside */
     /* The labels of the workers' output. `stale`: the core has changed since the labels were made.
      * `made_us`: when they were made. */
     struct {
@@ -92,8 +93,8 @@ struct loop {
     } labels;
 };
 
-/* A line of the trace begins with its time. That time is cut off, because the log and the events
- * add their own. */
+/* Each line of the core's trace becomes an event (for `hvd-elastic events`) and a line of the log.
+ * The line begins with a time in brackets, which is cut off, because both add their own. */
 static void loop_on_trace(void *arg, const char *line, enum trace_level level,
                           const struct facts *facts)
 {
@@ -109,6 +110,8 @@ static void loop_on_trace(void *arg, const char *line, enum trace_level level,
 
 /* ---- steps of the core and their actions ---------------------------------------------------- */
 
+/* The driver cannot go on: ends the event loop. The first code counts; the caller has set the text
+ * in loop->err. */
 static void loop_fail(struct loop *loop, int code)
 {
     if (loop->failed)
@@ -124,6 +127,7 @@ static void loop_lacks_memory(struct loop *loop, const char *what)
               err_set(loop->err, HVD_E_NOMEM, "no memory for %s; free memory on this host", what));
 }
 
+/* Notes why the driver ends, for the caller of loop_run. `code`: an enum core_exit. */
 static void loop_set_end(struct loop *loop, int code, const char *text)
 {
     loop->end->code = code;
@@ -131,17 +135,18 @@ static void loop_set_end(struct loop *loop, int code, const char *text)
              text ? text : "");
 }
 
-/* True: no other driver can have claimed the job. A driver that was stopped for longer than its
- * lease, or that does not reach its store, says nothing until the store says that the job is still
- * its own; the scribe asks at once, and loop_on_scribe is called when it knows. */
+/* true: no other driver can have claimed the job. A driver that was stopped for longer than the
+ * lease of its store, or that does not reach the store, carries out no action. The scribe (the
+ * thread that writes the journal) asks the store at once whether the job is still this driver's,
+ * and its answer leads to loop_on_scribe. */
 static bool loop_holds_job(const struct loop *loop)
 {
     return clock_now_us() < scribe_held_until(loop->scribe);
 }
 
-/* Carries out an action about the secrets by which peers prove who they are: from now on a token is
- * accepted, or the key of a host with the version item->number is accepted (item->code is not 0) or
- * refused. */
+/* Carries out an action about the secrets by which agents and joining hosts prove who they are.
+ * From now on a token is accepted (ACTION_TOKEN), or the key of a host with the version
+ * item->number is accepted (item->code is not 0) or refused (0). */
 static void loop_take_key(struct loop *loop, const struct queued *item)
 {
     int rc = 0;
@@ -172,8 +177,8 @@ static void loop_perform(struct loop *loop)
     struct job_write ended = { .ended = true };
     struct queued *item;
 
-    /* This call comes from inside an action that has led to another step. The outer call also
-     * carries out the actions of that step. */
+    /* An action below has led to another step of the core, which has called this function again.
+     * The outer call also carries out the actions of that step. */
     if (loop->performing)
         return;
     loop->performing = true;
@@ -216,8 +221,8 @@ static void loop_perform(struct loop *loop)
                 event_base_loopbreak(loop->base);
                 break;
             }
-            /* The end of the job is recorded. Otherwise the next driver would go on with the job,
-             * only to end it again. */
+            /* The end of the job is recorded: without the record the next driver would go on with
+             * the job. The loop ends when the record is durable (loop_on_scribe). */
             ended.code = item->code;
             ended.text = text;
             loop->last_record = scribe_put(loop->scribe, &ended);
@@ -233,8 +238,9 @@ static void loop_perform(struct loop *loop)
     loop->performing = false;
 }
 
-/* Adds the settings of the agent to a START. The process that gets it is on the host, and adds the
- * address under which it has reached this driver. */
+/* Adds to a START the settings of the agent that it starts. The process that gets the START,
+ * `hvd-agent --join` on the host, adds the address by which it has reached this driver (so NULL
+ * here). */
 static int loop_add_settings(struct loop *loop, const struct action *action, struct msg *ret_whole)
 {
     struct buf *text = &loop->added.settings;
@@ -264,8 +270,8 @@ static int complete_msg(void *arg, const struct action *action, struct msg *ret_
     int rc = 0;
 
     if (msg->type == MSG_BEAT) {
-        /* An address in the store that none can be is left out: the store is foreign input, and the
-         * agent would refuse the message. */
+        /* A text in the store that is no address is left out: the store is foreign input, and an
+         * agent would refuse the whole message. */
         scribe_peers(loop->scribe, &loop->added.standbys);
         for (size_t i = 0; i < loop->added.standbys.count; i++)
             if (!address_parse(loop->added.standbys.address[i], &address, NULL))
@@ -293,8 +299,9 @@ static int complete_msg(void *arg, const struct action *action, struct msg *ret_
     return rc;
 }
 
-/* Makes one step of the core for the event, and carries out what it leads to. After a failure, or
- * when the end of the job is being recorded, events are ignored. */
+/* Makes one step of the core for the event, puts its actions into the queue, and carries out those
+ * that need not wait. After a failure, or when the end of the job is being recorded, events are
+ * ignored. */
 static void loop_step(struct loop *loop, struct event *event)
 {
     int rc;
@@ -305,7 +312,8 @@ static void loop_step(struct loop *loop, struct event *event)
     loop->stepping = true;
     event->now_us = clock_now_us();
     event->wall_us = clock_wall_us();
-    /* While the driver is mute, every action waits. */
+    /* A driver that does not hold the job carries out no action, so all actions wait (durable 0).
+     */
     event->held_us =
         queue_held_us(&loop->queue, loop_holds_job(loop) ? loop->durable : 0, event->now_us);
     rc = core_step(loop->core, event, &loop->actions);
@@ -325,7 +333,8 @@ static void loop_step(struct loop *loop, struct event *event)
 }
 
 /* The job is to end, because of a signal or of "hvd-elastic stop" (then `signal` is SIGTERM). `who`
- * says so in words. */
+ * names the cause in words. `checkpoint`: the job first writes a checkpoint, if it has a directory
+ * for them. */
 static void loop_stop(struct loop *loop, int signal, const char *who, bool checkpoint)
 {
     struct event event = { .kind = EVENT_STOP, .text = who, .code = checkpoint };
@@ -349,7 +358,8 @@ static void loop_stop(struct loop *loop, int signal, const char *who, bool check
     loop_step(loop, &event);
 }
 
-/* Makes the view and the facts for an answer to an operator. */
+/* Makes a view of the core, and the facts about the job, for an answer to an operator or a scrape.
+ */
 static int loop_control_view(void *arg, struct core_view *ret_view, struct table_facts *ret_facts)
 {
     const struct loop *loop = arg;
@@ -371,8 +381,8 @@ static const char *loop_trouble(void *arg)
     return NULL;
 }
 
-/* Hands an operator's event to the core, or refuses it while the core cannot take it. The core does
- * not change the event, but loop_step adds the time, so it gets a copy. */
+/* Hands an operator's event to the core, or refuses it while the core cannot take it. loop_step
+ * adds the time to its event, so it gets a copy. */
 static void loop_control_act(void *arg, const struct event *event)
 {
     struct loop *loop = arg;
@@ -390,8 +400,9 @@ static void loop_control_act(void *arg, const struct event *event)
 
 /* ---- what happens outside ------------------------------------------------------------------- */
 
-/* The driver listens for hosts that join; the timer tries again while the former driver has the
- * port. `first`: the token of --token-file becomes one of the job. */
+/* Listens for hosts that join, if the job takes such hosts. While the former driver still has the
+ * port, each timer event tries again. `first`: the call when the loop opens, at which the token of
+ * --token-file becomes a token of the job. */
 static void loop_await_joins(struct loop *loop, bool first)
 {
     struct event event = {
@@ -406,12 +417,13 @@ static void loop_await_joins(struct loop *loop, bool first)
         loop_step(loop, &event);
 }
 
+/* The core's next deadline has come. */
 static void loop_on_timer(void *arg)
 {
     struct loop *loop = arg;
     struct event event = { .kind = EVENT_TIMER };
 
-    /* The timer also goes off for heartbeats, which is often enough for this call. */
+    /* The timer also goes off for heartbeats, so these two calls come often enough. */
     starter_tick(loop->starter);
     loop_await_joins(loop, false);
     loop_step(loop, &event);
@@ -428,6 +440,7 @@ static void loop_on_hosts(void *arg, const struct hosts *hosts)
         loop_step(loop, &event);
 }
 
+/* Discovery has failed: the core keeps the hosts that it knows. */
 static void loop_on_hosts_failed(void *arg, const char *why)
 {
     struct loop *loop = arg;
@@ -443,6 +456,7 @@ static void loop_on_event(void *arg, struct event *event)
     loop_step(arg, event);
 }
 
+/* A line for the log about checkpoints. code 0: an old one was removed, which is no warning. */
 static void loop_on_checkpoint_note(void *arg, int code, const char *text)
 {
     struct loop *loop = arg;
@@ -456,9 +470,9 @@ static void loop_on_checkpoint_note(void *arg, int code, const char *text)
     log_warning(STATE, "%s", text);
 }
 
-/* Called for a message of the agent with the connection `number`: takes the output of workers,
- * and gives the message to the core. `speaks`: the message is about a worker on the agent's own
- * host. */
+/* Called for a message of the agent with the connection `number`: takes the output of workers, and
+ * gives the message to the core. `speaks`: the message is about a worker on the agent's own host.
+ */
 static void loop_on_peer_msg(void *arg, uint32_t number, const struct msg *msg)
 {
     struct loop *loop = arg;
@@ -488,6 +502,7 @@ static void loop_on_peer_msg(void *arg, uint32_t number, const struct msg *msg)
     loop_step(loop, &event);
 }
 
+/* Names a stop signal for the log and for the reason of the job's end. */
 static const char *signal_text(int signal)
 {
     return signal == SIGINT ? "Ctrl-C" : "SIGTERM";
@@ -507,7 +522,9 @@ static void loop_say(struct loop *loop, enum facts_kind kind, const char *format
     log_info(JOB, "%s", text);
 }
 
-/* The terminal is gone. The line comes first, as standard error may be a file. */
+/* The terminal of the driver is gone (SIGHUP): the driver goes on. Standard streams that lead to
+ * the terminal are given up after the log line, which then also reaches a standard error that is a
+ * file. */
 static void loop_on_hangup(void *arg)
 {
     struct loop *loop = arg;
@@ -521,7 +538,8 @@ static void loop_on_hangup(void *arg)
     file_leave_terminal();
 }
 
-/* Called for a signal to the driver. */
+/* A signal has come to the driver: SIGUSR1 asks for discovery, the others stop the job or hang up.
+ */
 static void loop_on_signal(void *arg, int signal)
 {
     struct loop *loop = arg;
@@ -532,7 +550,8 @@ static void loop_on_signal(void *arg, int signal)
         parent_own_signal(loop->parent, signal);
 }
 
-/* The user ends the job, by a signal to the driver or to its parent. */
+/* The user asks for the end of the job, by a signal to the driver or to its parent: with a
+ * checkpoint first (true). */
 static void loop_on_parent_stop(void *arg, int signal)
 {
     struct loop *loop = arg;
@@ -540,6 +559,7 @@ static void loop_on_parent_stop(void *arg, int signal)
     loop_stop(loop, signal, signal_text(signal), true);
 }
 
+/* The parent has got SIGUSR1: hosts are to be discovered now. */
 static void loop_on_parent_look(void *arg)
 {
     struct loop *loop = arg;
@@ -547,7 +567,8 @@ static void loop_on_parent_look(void *arg)
     discover_ask(loop->discoverer);
 }
 
-/* With --detach alone the parent ends when the driver runs. */
+/* The driver's parent process has ended. With --detach alone that is expected, as soon as the
+ * driver runs; a parent that would start the next driver (`restarts`) should have stayed. */
 static void loop_on_parent_lost(void *arg)
 {
     struct loop *loop = arg;
@@ -558,19 +579,21 @@ static void loop_on_parent_lost(void *arg)
                  "no process starts the next one");
 }
 
-/* Called when records have become durable, or when no record can be written any more. */
+/* The scribe (the thread that writes the journal) has news: records have become durable, or no
+ * record can be written any more. The first time that the TERM record is durable, the loop opens.
+ */
 static void loop_on_scribe(void *arg)
 {
     const struct front_msg runs = { .kind = FRONT_RUNS };
     struct loop *loop = arg;
     int rc = scribe_look(loop->scribe, &loop->durable, loop->err);
 
-    if (rc == HVD_E_LOST) { /* another driver has claimed the job's file */
+    if (rc == HVD_E_LOST) { /* another driver has claimed the job: this driver ends */
         loop_set_end(loop, CORE_REPLACED, loop->err->text);
         event_base_loopbreak(loop->base);
         return;
     }
-    if (rc) { /* no agent may be told a decision that is not on disk */
+    if (rc) { /* the driver ends: no agent may be told a decision that is not on disk */
         loop_fail(loop, rc);
         return;
     }
@@ -685,7 +708,7 @@ static int loop_drive(struct loop *loop)
     if (!rc)
         trace_set_tap(&loop->trace, loop_on_trace, loop);
     /* Brings the core to the state in which earlier drivers have left it. Then the scribe, the
-     * thread that writes the journal, takes the file. */
+     * thread that writes the journal, takes the store over. */
     if (!rc && !(loop->core = core_create(loop->config->core, &loop->trace)))
         rc = err_set(loop->err, HVD_E_NOMEM,
                      "no memory for the state of the job; free memory on this host");

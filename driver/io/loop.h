@@ -26,7 +26,7 @@ struct loop_config {
     const struct job_facts *facts;
     struct store *store;
     const char *folder; /* the folder of the job */
-    bool resumed;
+    bool resumed;       /* this driver takes a job over that another driver has begun */
     /* The job is ended as soon as this driver has taken it over. stop_now: without a checkpoint. */
     bool stop, stop_now;
     const struct discover_config *discover;
@@ -34,20 +34,20 @@ struct loop_config {
     const struct output_config *output;
     const struct job_env *env;
     struct catalog *catalog;                  /* NULL: the job has no checkpoints */
-    const struct front_order *order;          /* what the driver's parent process has said */
+    const struct front_order *order;          /* the order of the driver's parent (driver/front) */
     const char *network_interfaces;           /* "eth0,eth1" or "^lo"; NULL: any interface */
-    uint16_t port;                            /* 0: the port in `facts` */
-    const char *listen;                       /* where hosts that join dial, on `port` */
+    uint16_t port;                            /* --port; 0: the port of an earlier driver (facts) */
+    const char *listen;                       /* address where hosts that join dial, with `port` */
     const struct address *metrics;            /* where --metrics are served; NULL: nowhere */
     const char *metrics_textfile;             /* the file of --metrics-textfile; NULL: none */
     const struct address *page;               /* where --page is served; NULL: nowhere */
-    bool page_control;                        /* --page-control */
-    const struct event_hook_config *on_event; /* NULL: no --on-event */
+    bool page_control;                        /* the page may also change the job */
+    const struct event_hook_config *on_event; /* the command of --on-event; NULL: none */
     const char *token;                        /* "ID KEY": hosts may join with it; NULL: none */
     int64_t stall_warning_us; /* the agents pass both stall_ times on to their workers */
     int64_t stall_shutdown_us;
-    const char *preemption; /* who gives notices to agents (proto/preemption.h); NULL: default */
-    const char *agent_log_level; /* NULL: the default of the agent */
+    const char *preemption; /* sources of notices of agents (proto/preemption.h); NULL: default */
+    const char *agent_log_level; /* log level of agents; NULL: their own default */
 };
 
 struct farewell;

@@ -32,8 +32,8 @@
 #include <unistd.h>
 
 #define LABEL_MAX   (LIMIT_HOST_NAME_BYTES + 40)
-#define BATCH_BYTES (64 * 1024)
-#define PIECE_BYTES (64 * 1024)
+#define BATCH_BYTES (64 * 1024) /* so many bytes of lines are given to the thread at once */
+#define PIECE_BYTES (64 * 1024) /* a piece with so many bytes takes no more */
 /* While a write waits for a slow reader, the thread checks after each such time whether it has to
  * end. */
 #define STOP_CHECK_MS 100
@@ -41,30 +41,33 @@
 
 /* ---- the thread that writes ------------------------------------------------------------------ */
 
+/* A piece of output that waits for the thread that writes. */
 struct piece {
     struct list chain;
-    int fd;
+    int fd;           /* where the bytes go; not used if `path` is not NULL */
     char *path;       /* the path of a worker's file; NULL: the bytes go to `fd` */
     struct buf bytes; /* more bytes for the same path or fd are appended, up to PIECE_BYTES */
 };
 
+/* Where output goes: standard output, standard error, or the files of workers. */
 enum sink { SINK_OUT, SINK_ERR, SINK_FILE, SINK_COUNT };
 
 struct output_writer {
     pthread_t thread;
     pthread_mutex_t mutex;
-    pthread_cond_t changed;
+    pthread_cond_t changed; /* a piece waits, or the thread must end */
     int err_fd;
     struct output_files files; /* only the thread that writes uses them */
-    struct list waiting;
-    size_t waiting_bytes;
-    uint64_t dropped_bytes;  /* bytes dropped since the thread took the last piece */
-    int64_t stop_at_us;      /* when the thread must end; TIME_NEVER: it need not end */
-    bool warned[SINK_COUNT]; /* a warning about a failed write was logged */
+    struct list waiting;       /* pieces, the oldest first */
+    size_t waiting_bytes;      /* the bytes of all pieces in `waiting` */
+    uint64_t dropped_bytes;    /* bytes dropped since the thread took the last piece */
+    int64_t stop_at_us;        /* when the thread must end; TIME_NEVER: it need not end */
+    bool warned[SINK_COUNT];   /* a warning about a failed write was logged */
 };
 
-/* Writes one piece to its file or descriptor. Logs the first failure on standard output, on
- * standard error, and in the files. `number` is the errno of the failure; 0: no failure. */
+/* Writes one piece of output to its file or descriptor. Of failures only the first one of each sink
+ * (standard output, standard error, the files) is logged. `number`: the errno of a failure; 0: no
+ * failure. */
 static void write_piece(struct output_writer *writer, const struct piece *piece)
 {
     enum sink sink = piece->path ? SINK_FILE : piece->fd == writer->err_fd ? SINK_ERR : SINK_OUT;
@@ -144,6 +147,7 @@ static void *output_writer_thread(void *arg)
     return NULL;
 }
 
+/* Frees the writer, whose thread has ended or was not started. No piece is left. */
 static void output_free_writer(struct output_writer *writer)
 {
     pthread_cond_destroy(&writer->changed);
@@ -151,15 +155,16 @@ static void output_free_writer(struct output_writer *writer)
     mem_free(writer);
 }
 
-/* Copies the bytes and writes them later, to the file `path`, or to fd if path is NULL. If too many
- * bytes are waiting, the new bytes are dropped and counted. */
+/* Copies bytes of output, which the thread writes later: to the worker's file `path`, or to fd if
+ * path is NULL. The bytes are appended to the newest piece if that one goes to the same place, so
+ * that few writes are needed. If too many bytes wait, the new bytes are dropped and counted. */
 static void output_writer_put(struct output_writer *writer, int fd, const char *path,
                               const char *bytes, size_t length)
 {
     struct piece *piece = NULL;
     bool same = false, room;
 
-    /* The bytes of all waiting pieces are limited. */
+    /* All pieces that wait may have LIMIT_OUTPUT_WAITING_BYTES together. */
     pthread_mutex_lock(&writer->mutex);
     room = writer->waiting_bytes + length <= LIMIT_OUTPUT_WAITING_BYTES;
     if (room && !list_empty(&writer->waiting)) {
@@ -191,12 +196,12 @@ static void output_writer_put(struct output_writer *writer, int fd, const char *
 
 struct worker_output {
     uint64_t incarnation;
-    uint32_t rank;
+    uint32_t rank; /* OUTPUT_NO_RANK: no rank is known */
     uint32_t slot;
-    char host[LIMIT_HOST_NAME_BYTES + 1];
-    char label[LABEL_MAX];
-    struct buf line[STREAM_COUNT]; /* the beginning of a line whose end has not come yet */
-    bool returned[STREAM_COUNT];   /* the last line ended with a carriage return */
+    char host[LIMIT_HOST_NAME_BYTES + 1]; /* "": output_name was not called yet */
+    char label[LABEL_MAX];                /* "[RANK HOST:SLOT] "; "": output_name was not called */
+    struct buf line[STREAM_COUNT];        /* the beginning of a line whose end has not come yet */
+    bool returned[STREAM_COUNT];          /* the last line ended with a carriage return */
 };
 
 struct output {
@@ -280,11 +285,13 @@ int output_create(const struct output_config *config, struct output **ret_output
     return 0;
 }
 
+/* For VEC_PLACE: the workers are sorted by their incarnations. */
 static uint64_t incarnation_of(const void *item)
 {
     return (*(struct worker_output *const *)item)->incarnation;
 }
 
+/* Returns the entry of a worker; NULL: there is none. */
 static struct worker_output *output_find_worker(const struct output *output, uint64_t incarnation)
 {
     size_t at = VEC_PLACE(&output->workers, incarnation_of, incarnation);
@@ -320,6 +327,8 @@ static struct worker_output *find_or_add_worker(struct output *output, uint64_t 
     return worker;
 }
 
+/* A LAUNCH is sent to this worker: it starts with this rank, until output_name names another one.
+ */
 void output_rank(struct output *output, uint64_t incarnation, uint32_t rank)
 {
     struct worker_output *worker = find_or_add_worker(output, incarnation);
@@ -348,6 +357,7 @@ void output_name(struct output *output, uint64_t incarnation, uint32_t rank, con
              slot);
 }
 
+/* true: the lines of this worker have a label already. */
 bool output_knows(const struct output *output, uint64_t incarnation)
 {
     const struct worker_output *worker = output_find_worker(output, incarnation);
@@ -355,7 +365,8 @@ bool output_knows(const struct output *output, uint64_t incarnation)
     return worker && *worker->label;
 }
 
-/* Gives the lines in `screen` and `file` to the thread that writes. */
+/* Gives the lines that are collected in `screen` and `file` to the thread that writes: `screen` for
+ * the driver's standard output or error, `file` for the file of this worker. */
 static void output_hand_over(struct output *output, const struct worker_output *worker, int stream)
 {
     int fd = stream == STREAM_STDOUT ? output->config->out_fd : output->config->err_fd;
@@ -373,9 +384,9 @@ static void output_hand_over(struct output *output, const struct worker_output *
     buf_clear(&output->file);
 }
 
-/* Adds a whole line to `screen` with its label, and to `file` unchanged. `end` is the character
- * that ended the line: a newline or a carriage return. Without memory the line is lost, and
- * training goes on. */
+/* Adds a whole line of a worker to `screen` (for the driver's standard output or error), with its
+ * label, and to `file` (for the worker's file), unchanged. `end`: the character that ended the
+ * line, a newline or a carriage return. Without memory the line is lost, and training goes on. */
 static void output_put_line(struct output *output, struct worker_output *worker, int stream,
                             const char *text, size_t length, char end)
 {
@@ -411,7 +422,7 @@ static void output_put_line(struct output *output, struct worker_output *worker,
         output_hand_over(output, worker, stream);
 }
 
-/* Prints the unfinished line of the worker, with `end` as its last character. */
+/* Prints the line whose beginning was kept, with `end` as its last character. */
 static void output_flush_line(struct output *output, struct worker_output *worker, int stream,
                               char end)
 {
@@ -469,7 +480,7 @@ void output_take(struct output *output, uint64_t incarnation, const struct msg_o
             size_t taken = part < room ? part : room;
 
             if (buf_append(line, at, taken))
-                taken = part;
+                taken = part; /* no memory: the rest of the line is lost */
             at += taken;
             part -= taken;
             if (line->length == LIMIT_OUTPUT_LINE_BYTES)

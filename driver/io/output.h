@@ -16,14 +16,14 @@
 
 struct output;
 
-#define OUTPUT_NO_RANK UINT32_MAX
+#define OUTPUT_NO_RANK UINT32_MAX /* the worker has no rank in a round now */
 
 struct output_config {
-    const char *folder;   /* NULL: no folder */
+    const char *folder;   /* the folder of --output-filename; NULL: none */
     uint64_t limit_bytes; /* the most bytes of all files of one worker; UINT64_MAX: no limit */
     bool timestamps;      /* true: each line on standard output or error begins with the time */
-    int out_fd;
-    int err_fd;
+    int out_fd;           /* where the standard output of workers is printed */
+    int err_fd;           /* where the standard error of workers is printed */
 };
 
 /* Makes the folder if it is missing. Returns 0 if files can be written into it. */

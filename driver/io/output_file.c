@@ -36,32 +36,32 @@ static bool file_is_new(uint64_t *bits, const char *name)
     return true;
 }
 
-/* Opens the file `name` for `length` more bytes. `slot` is the descriptor of its folder, and `way`
- * is the path of that folder. A file that is full is renamed to NAME.1 first, which replaces an
- * older NAME.1. */
-static int file_open_last(struct output_files *files, int slot, const char *way, const char *name,
-                          size_t length, int *ret_fd, struct hvd_err *err)
+/* Opens the file `name` of a worker to append `length` bytes. `folder_fd` is the descriptor of its
+ * folder, HOST/SLOT, and `folder` the path of that folder. A file that would be longer than its
+ * share of --output-limit is renamed to NAME.1 first, which replaces an older NAME.1. */
+static int file_open_last(struct output_files *files, int folder_fd, const char *folder,
+                          const char *name, size_t length, int *ret_fd, struct hvd_err *err)
 {
     const int flags = O_WRONLY | O_APPEND | O_CREAT;
     uint64_t most = files->limit_bytes / OUTPUT_FILE_SHARES;
     char whole[3 * LIMIT_PATH_BYTES], older[NAME_MAX + 1];
     struct stat st;
     int fd = -1;
-    int rc = private_open(slot, way, name, flags, &fd, err);
+    int rc = private_open(folder_fd, folder, name, flags, &fd, err);
 
     if (rc)
         return rc;
-    snprintf(whole, sizeof(whole), "%s/%s", way, name);
+    snprintf(whole, sizeof(whole), "%s/%s", folder, name);
     if (fstat(fd, &st)) {
         rc = remedy_set(err, whole, "cannot read its owner and mode", errno);
     } else if (st.st_size > 0 && (uint64_t)st.st_size + length > most) {
         snprintf(older, sizeof(older), "%s.1", name);
         close(fd);
         fd = -1;
-        if (renameat(slot, name, slot, older))
+        if (renameat(folder_fd, name, folder_fd, older))
             rc = remedy_set(err, whole, "is full, and cannot be renamed", errno);
         else
-            rc = private_open(slot, way, name, flags, &fd, err);
+            rc = private_open(folder_fd, folder, name, flags, &fd, err);
         if (!rc && file_is_new(&files->renamed, whole))
             log_warning(WORKER,
                         "%s: has reached its share of --output-limit (%" PRIu64
@@ -82,9 +82,10 @@ int output_file_open(struct output_files *files, const char *name, size_t length
 {
     int folder = open(files->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     const char *last = strrchr(name, '/');
-    char below[LIMIT_HOST_NAME_BYTES + 48], way[2 * LIMIT_PATH_BYTES];
+    /* "HOST/SLOT", and the path of that folder */
+    char below[LIMIT_HOST_NAME_BYTES + 48], path[2 * LIMIT_PATH_BYTES];
     struct hvd_err err = { .text = "" };
-    int slot = -1;
+    int below_fd = -1;
     int rc = 0;
 
     /* If the folder does not exist any more, it is made again: an operator may have removed it with
@@ -94,16 +95,17 @@ int output_file_open(struct output_files *files, const char *name, size_t length
     if (folder < 0)
         rc = remedy_set(&err, files->folder, "cannot open the folder", errno);
     snprintf(below, sizeof(below), "%.*s", (int)(last - name), name);
-    snprintf(way, sizeof(way), "%s/%s", files->folder, below);
+    snprintf(path, sizeof(path), "%s/%s", files->folder, below);
     if (!rc)
-        rc = private_below(folder, files->folder, below, true /* make the folder */, &slot, &err);
+        rc = private_below(folder, files->folder, below, true /* make the folder */, &below_fd,
+                           &err);
     if (!rc)
-        rc = file_open_last(files, slot, way, last + 1, length, ret_fd, &err);
+        rc = file_open_last(files, below_fd, path, last + 1, length, ret_fd, &err);
     if (rc && file_is_new(&files->refused, name))
         log_warning(WORKER, "%s; this output of the worker is printed, and kept in no file",
                     err.text);
-    if (slot >= 0)
-        close(slot);
+    if (below_fd >= 0)
+        close(below_fd);
     if (folder >= 0)
         close(folder);
     return rc;

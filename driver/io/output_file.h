@@ -15,15 +15,15 @@
 #define OUTPUT_FILE_SHARES 4
 
 struct output_files {
-    const char *folder;   /* NULL: there are no files */
+    const char *folder;   /* the folder of --output-filename; NULL: output goes to no file */
     uint64_t limit_bytes; /* the most bytes of all files of one worker; UINT64_MAX: no limit */
     /* Each bit stands for the file names with one digest. A bit is set when a log line about such a
      * name was written, so there is at most one line for each name, and 64 lines of each kind. */
     uint64_t refused, renamed;
 };
 
-/* Opens the file `name`, "HOST/SLOT/INCARNATION.out", for `length` more bytes. A failure is logged
- * once for each name. */
+/* Opens the file `name`, "HOST/SLOT/INCARNATION.out", to append `length` bytes; a file that would
+ * be too long then is renamed first. A failure is logged once for each name. */
 int output_file_open(struct output_files *files, const char *name, size_t length,
                      int *ret_fd) MUST_CHECK;
 

@@ -15,13 +15,16 @@
 struct parent {
     const struct parent_ops *ops;
     void *arg;
-    struct event *readable; /* NULL: there is no parent */
+    struct event *readable; /* the parent has sent something, or has ended; NULL: no parent */
     /* own_stops: number of stop signals that this process has got; told_stops: number that the
      * parent has got */
     uint32_t own_stops, told_stops;
-    bool hung_up;
+    bool hung_up; /* ops->hangup was called */
 };
 
+/* Sets how many stop signals this process (`own`) and its parent (`told`) have got. One signal may
+ * reach both, so the larger number counts: ops->stop is called as often as that number has grown.
+ */
 static void parent_count_stops(struct parent *parent, uint32_t own, uint32_t told, int signal)
 {
     uint32_t before =
@@ -33,6 +36,7 @@ static void parent_count_stops(struct parent *parent, uint32_t own, uint32_t tol
         parent->ops->stop(parent->arg, signal);
 }
 
+/* The terminal is gone, as this process or its parent has noticed: the owner is told once. */
 static void parent_hang_up(struct parent *parent)
 {
     if (parent->hung_up)
@@ -41,6 +45,7 @@ static void parent_hang_up(struct parent *parent)
     parent->ops->hangup(parent->arg);
 }
 
+/* A signal has come to this process; the parent may have got the same one. */
 void parent_own_signal(struct parent *parent, int signal)
 {
     if (signal == SIGHUP)
@@ -49,6 +54,7 @@ void parent_own_signal(struct parent *parent, int signal)
         parent_count_stops(parent, parent->own_stops + 1, parent->told_stops, signal);
 }
 
+/* The parent has sent messages, or has ended (HVD_E_LOST): then the driver goes on without it. */
 static void parent_on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct parent *parent = arg;
@@ -69,6 +75,7 @@ static void parent_on_readable(evutil_socket_t fd, short what, void *arg)
     parent->ops->lost(parent->arg);
 }
 
+/* Begins to read the link to the parent. With link -1 there is none, and no event is made. */
 int parent_create(struct event_base *base, int link, const struct parent_ops *ops, void *arg,
                   struct parent **ret_parent, struct hvd_err *err)
 {

@@ -15,11 +15,12 @@ struct parent;
 struct parent_ops {
     void (*stop)(void *arg, int signal); /* the user asks for the end of the job, once more */
     void (*hangup)(void *arg);           /* the terminal is gone; called once */
-    void (*look)(void *arg);
+    void (*look)(void *arg); /* FRONT_LOOK: the user wants discovery to ask for hosts now */
     void (*lost)(void *arg); /* the parent has ended */
 };
 
-/* `link` is borrowed; -1: there is no parent, and only the driver's own signals count. */
+/* `link` is the descriptor of the connection to the parent, borrowed; -1: the driver has no parent,
+ * and only its own signals count. */
 int parent_create(struct event_base *base, int link, const struct parent_ops *ops, void *arg,
                   struct parent **ret_parent, struct hvd_err *err) MUST_CHECK;
 void parent_free(struct parent *parent);

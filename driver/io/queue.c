@@ -1,9 +1,9 @@
 /*
  * queue.c: keeps the actions of the core in order, and holds each one back until the records before
- * it are durable. loop.c puts the actions of each step in and takes out what may be carried out.
- * The thread that writes the records to disk is the scribe (driver/journal/scribe.h). Nothing
- * leaves the queue before the first record, the TERM, is durable, so two drivers never act for one
- * term.
+ * it are durable. loop.c puts the actions of each step into the queue, and takes those out that may
+ * be carried out. The scribe (driver/journal/scribe.h) is the thread that writes the records to
+ * disk. No action leaves the queue before the first record, the TERM, is durable, so two drivers
+ * never act for one term.
  */
 #include "driver/io/queue.h"
 
@@ -17,7 +17,8 @@ void queue_init(struct queue *queue, struct scribe *scribe, struct server *serve
     list_init(&queue->urgent);
 }
 
-/* Drops one reference; the items for several agents share a frame. */
+/* Drops one reference to a frame, and frees the frame with the last one: the items of a message to
+ * several agents share one frame. */
 static void frame_release(struct frame_text *frame)
 {
     if (!frame || --frame->refs > 0)
@@ -46,18 +47,19 @@ void queue_release(struct queue *queue)
         queued_free(CONTAINER_OF(it, struct queued, chain));
 }
 
-/* Encodes messages. A message to many agents is encoded only once, or twice if only some of them
- * are told its secret. */
+/* Encodes the messages of one step. A message to many agents is encoded only once, or twice if only
+ * some of these agents may know the secret in it. */
 struct encoder {
     const struct msg *msg; /* the last message that was encoded; a queued item holds its frame */
-    bool secret;           /* `frame` has the secret */
+    bool secret;           /* the message in `frame` has its secret */
     struct frame_text *frame;
     queue_complete_fn *complete;
     void *arg;
 };
 
-/* Returns the frame of the action's message, with one more reference. If the last action had the
- * same message, and both or none of the two have the secret, its frame is used again. */
+/* Returns the frame (the encoded message) of an action, with one more reference. If the action
+ * before had the same message, and both or none of the two have the secret, that frame is used
+ * again. */
 static int queue_encode(struct encoder *encoder, const struct action *action,
                         struct frame_text **ret_frame, struct hvd_err *err)
 {
@@ -191,6 +193,7 @@ struct queued *queue_next(struct queue *queue, uint64_t durable)
     return item;
 }
 
+/* Says for how long the oldest action waits for its record; a long time shows a slow disk. */
 int64_t queue_held_us(const struct queue *queue, uint64_t durable, int64_t now_us)
 {
     const struct queued *oldest;

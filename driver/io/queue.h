@@ -11,9 +11,9 @@
 #include "driver/io/server.h"
 #include "driver/journal/scribe.h"
 
-/* The bytes of a frame; several queued items may share them. */
+/* The bytes of a frame (an encoded message); several queued items may share them. */
 struct frame_text {
-    unsigned refs;
+    unsigned refs; /* how many items have the frame */
     struct buf bytes;
 };
 
@@ -22,10 +22,10 @@ struct queued {
     uint64_t needs;   /* the number of the newest record that stands before this action */
     int64_t since_us; /* when the core returned the action */
     enum action_kind kind;
-    struct peer *peer; /* the connection of a SEND or CLOSE */
-    enum msg_type type;
+    struct peer *peer;  /* the connection of a SEND or CLOSE */
+    enum msg_type type; /* type of the message of a SEND, and the message as a frame */
     struct frame_text *frame;
-    int code;
+    int code; /* `code`, `ask` and `number` are those of the action, see action.h */
     uint64_t ask;
     uint64_t number;
     const struct checkpoint_done *checkpoint; /* borrowed from the core, see action.h */

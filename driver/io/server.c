@@ -22,14 +22,15 @@
  * that an attacker controls may open more, but must not take the descriptors and the memory that
  * other hosts need. */
 #define GREETINGS_EACH 8
-/* The same for the connections that have proved one token, with which many hosts may come at once.
- */
-#define GREETINGS_TOKEN   4096
+/* The most connections without a WELCOME_AGENT that have proved one token: many hosts may join with
+ * the same token at once. */
+#define GREETINGS_TOKEN 4096
+/* At most REFUSED_BURST lines about refused connections are logged in REFUSED_WINDOW_US. */
 #define REFUSED_WINDOW_US (10 * TIME_S)
 #define REFUSED_BURST     3
 
 struct peer {
-    struct server *server; /* NULL: the server was freed */
+    struct server *server; /* whose connection this is; NULL: the server was freed */
     struct conn *conn;     /* NULL: the connection is closed */
     uint32_t number;
     unsigned refs; /* references: one of the server's table, and one of each queued item */
@@ -37,8 +38,9 @@ struct peer {
     bool open;     /* a WELCOME_AGENT was sent: the handshake is over */
 };
 
+/* An address at which agents dial the driver. */
 struct place_to_dial {
-    char *source;
+    char *source; /* address of this machine, without a port */
     struct listener *listener;
 };
 
@@ -52,8 +54,9 @@ struct server {
     struct log_limit refused; /* limits the lines about connections that are refused */
 };
 
-/* Drops one reference. When it is the last one, a connection that is still open is dropped: the
- * queue may have freed the CLOSE of this connection without carrying it out. */
+/* Drops one reference to a connection's struct, and frees it with the last one. A connection that
+ * is still open then is closed at once: the queue may have freed the CLOSE of this connection
+ * without carrying it out. */
 void peer_release(struct peer *peer)
 {
     if (!peer || --peer->refs > 0)
@@ -83,6 +86,7 @@ static void peer_gone(struct peer *peer, const char *why)
     uint32_t number = peer->number;
     bool tell_core = !peer->muted;
 
+    /* leave_table may free the peer, so the fields that are needed later were copied above */
     peer->conn = NULL;
     leave_table(peer);
     if (tell_core)
@@ -112,6 +116,7 @@ static void server_on_msg(void *arg, const struct msg *msg)
     peer_gone(peer, err.text);
 }
 
+/* The agent has closed the connection, or it is lost. */
 static void server_on_closed(void *arg, const char *why)
 {
     struct peer *peer = arg;
@@ -180,6 +185,8 @@ static void server_on_accepted(void *arg, struct conn *conn)
     conn_own(conn, &ops, peer);
 }
 
+/* Many connections wait whose other side has not proved a key, so an agent may be accepted late or
+ * not at all: the core is told (EVENT_CROWDED). */
 static void server_on_crowd(void *arg)
 {
     struct server *server = arg;
@@ -187,8 +194,8 @@ static void server_on_crowd(void *arg)
     server->ops->happened(server->arg, &(struct event){ .kind = EVENT_CROWDED });
 }
 
-/* Makes a server without any address to listen at. `ops` are called for messages, closed
- * connections and crowds of strangers. */
+/* Makes a server that listens nowhere yet (server_listen). `ops` are called for messages of agents,
+ * for closed connections, and for crowds of connections that have proved no key. */
 int server_create(struct event_base *base, struct tls *tls, const struct server_ops *ops, void *arg,
                   struct server **ret_server)
 {
@@ -286,6 +293,8 @@ int server_listen(struct server *server, const char *source, uint16_t port,
     return 0;
 }
 
+/* Returns the i-th address at which the server listens, and its port, from the listener's address
+ * ("10.0.0.7:4321"): the port behind the last colon. */
 const char *server_place(const struct server *server, size_t i, uint16_t *ret_port)
 {
     const char *address;
@@ -310,6 +319,8 @@ bool server_has_loopback_peer(const struct server *server)
     return false;
 }
 
+/* Returns what the other side of this connection has proved: the name of its host or token, and the
+ * version of the key. NULL: no open connection has this number. */
 const struct tls_peer *server_proved(const struct server *server, uint32_t number)
 {
     const struct peer *peer = number < server->peers.count ? server->peers.items[number] : NULL;
@@ -317,6 +328,7 @@ const struct tls_peer *server_proved(const struct server *server, uint32_t numbe
     return peer && peer->conn ? conn_proved(peer->conn) : NULL;
 }
 
+/* Returns the connection with this number, and adds a reference, for an item of the queue. */
 struct peer *server_peer(struct server *server, uint32_t number)
 {
     struct peer *peer = number < server->peers.count ? server->peers.items[number] : NULL;
@@ -351,6 +363,8 @@ int peer_send(struct peer *peer, enum msg_type type, const void *frame, size_t l
     return conn_send_frame(peer->conn, frame, length);
 }
 
+/* Closes the connection when all its frames are sent. The struct stays until its last reference is
+ * dropped. */
 void peer_close(struct peer *peer)
 {
     if (!peer->conn)

@@ -32,7 +32,7 @@ void server_free(struct server *server); /* also closes all connections, at once
 int server_listen(struct server *server, const char *source, uint16_t port,
                   const char **ret_address, bool *ret_moved, struct hvd_err *err) MUST_CHECK;
 
-/* Returns the address of this machine at which the server listens as the i-th one, and its port;
+/* Returns the i-th of the addresses at which the server listens, without its port, and *ret_port;
  * NULL: there are fewer. The text is borrowed while the server lives. */
 const char *server_place(const struct server *server, size_t i, uint16_t *ret_port);
 
@@ -52,10 +52,10 @@ struct peer *server_peer(struct server *server, uint32_t number) MUST_CHECK;
  * the number is free. */
 void server_mute(struct server *server, uint32_t number);
 
-/* Sends a frame; has no effect on a closed connection. A WELCOME_AGENT ends the handshake phase, so
- * larger frames are allowed from then on. */
+/* Sends a frame (an encoded message); on a closed connection it does nothing and returns 0. After a
+ * WELCOME_AGENT, which ends the greeting, the peer may send larger frames. */
 int peer_send(struct peer *peer, enum msg_type type, const void *frame, size_t length);
-void peer_close(struct peer *peer); /* the connection closes when all frames are sent */
-void peer_release(struct peer *peer);
+void peer_close(struct peer *peer);   /* the connection closes when all frames are sent */
+void peer_release(struct peer *peer); /* gives the reference of server_peer back; NULL is allowed */
 
 #endif

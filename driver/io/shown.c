@@ -1,7 +1,8 @@
 /*
- * shown.c: carries views of the core to those who look at the job: operators, scrapers, the
- * terminal. loop.c calls it, outside of steps of the core. Invariant: nothing here changes the
- * core, and a failure to show something is no failure of the job.
+ * shown.c: shows the state of the core to the parts that look at a job: the tables and the page of
+ * an operator, the metrics, the terminal. loop.c calls it, outside of steps of the core. Invariant:
+ * no function of this file changes the core, and in a job that runs a failure to show something is
+ * no failure of the job.
  */
 #include "driver/io/shown.h"
 
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Makes a view of the core, and the facts about the job that the core does not know. */
 int shown_view(const struct core *core, const struct loop_config *config, int64_t started_us,
                struct core_view *ret_view, struct table_facts *ret_facts)
 {
@@ -38,6 +40,9 @@ int shown_view(const struct core *core, const struct loop_config *config, int64_
     return core_view(core, ret_view);
 }
 
+/* Gives the label of each worker's lines, "[RANK HOST:SLOT]", to the output, from a view of the
+ * core.
+ */
 void shown_label(const struct core *core, struct output *output)
 {
     struct core_view view;
@@ -55,6 +60,9 @@ void shown_label(const struct core *core, struct output *output)
     core_view_release(&view);
 }
 
+/* Starts what shows the job to the outside: the command of --on-event, metrics, their file, the
+ * page. At the first failure a driver that begins a job stops, and returns the error. A driver that
+ * takes a job over (`resumed`) logs each failure, goes on without that part, and returns 0. */
 int shown_serve(struct shown *shown, struct event_base *base, const struct loop_config *config,
                 struct events *events, const struct scrapes_ops *ops, void *arg,
                 struct hvd_err *err)
@@ -71,7 +79,7 @@ int shown_serve(struct shown *shown, struct event_base *base, const struct loop_
         if (rc && config->resumed)
             log_warning(JOB, "the job goes on without --on-event: %s", why.text);
     }
-    if (config->stop) /* a driver that only ends its job has nothing to serve */
+    if (config->stop) /* a driver that only ends its job serves no metrics and no page */
         return 0;
     if (config->metrics && (!rc || config->resumed))
         rc = scrapes_create(base, config->metrics, ops, arg, &shown->scrapes, &why);
@@ -110,6 +118,9 @@ int shown_serve(struct shown *shown, struct event_base *base, const struct loop_
     return config->resumed ? 0 : rc;
 }
 
+/* The driver ends: metrics and page are closed now. If the job is over, the command of --on-event
+ * and the file of metrics still get the end of the job, while the event loop runs; shown_free
+ * follows. Otherwise the next driver tells about the job. */
 void shown_end(struct shown *shown, bool job_is_over)
 {
     textfile_end(shown->textfile, job_is_over);
@@ -123,12 +134,15 @@ void shown_end(struct shown *shown, bool job_is_over)
     seal_wipe(shown->token, sizeof(shown->token));
 }
 
+/* Frees what has still told the end of the job after shown_end. */
 void shown_free(struct shown *shown)
 {
     event_hook_free(shown->hook);
     textfile_free(shown->textfile);
 }
 
+/* Writes the summary of a job that has ended into `summary`, and each of its lines into the events.
+ */
 void shown_sum_up(const struct core_view *view, const struct table_facts *facts,
                   struct events *events, struct buf *summary)
 {

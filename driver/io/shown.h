@@ -17,19 +17,20 @@
 int shown_view(const struct core *core, const struct loop_config *config, int64_t started_us,
                struct core_view *ret_view, struct table_facts *ret_facts) MUST_CHECK;
 
-/* Names rank, host and slot of each worker to the output. Without memory the labels stay. */
+/* Tells the output the rank, host and slot of each worker, for the labels of its lines. If no
+ * memory is left the old labels stay. */
 void shown_label(const struct core *core, struct output *output);
 
-/* Serves the metrics of --metrics and the page of --page, writes the file of --metrics-textfile,
- * and tells events to --on-event. A driver that takes a job over goes on without what it cannot
- * serve, because the job matters more. After shown_end nothing is served, also if shown_serve has
- * failed or was not called. */
+/* shown_serve serves the metrics of --metrics and the page of --page, writes the file of
+ * --metrics-textfile, and tells events to --on-event. If one of these cannot be served, a driver
+ * that takes a job over only logs it, because the job matters more; at the beginning of a job it is
+ * an error. After shown_end nothing is served, also if shown_serve has failed or was not called. */
 struct shown {
-    int64_t started_us;      /* when this driver began; the caller fills it in */
-    struct scrapes *scrapes; /* NULL: there are none */
-    struct textfile *textfile;
-    struct page *page;
-    char token[PAGE_TOKEN_MAX]; /* that the page asks for; "": none */
+    int64_t started_us;         /* when this driver began; the caller fills it in */
+    struct scrapes *scrapes;    /* serves --metrics; NULL: no metrics are served */
+    struct textfile *textfile;  /* writes --metrics-textfile; NULL: no such file */
+    struct page *page;          /* serves --page; NULL: no page */
+    char token[PAGE_TOKEN_MAX]; /* the secret that the page asks for; "": none */
     struct event_hook *hook;    /* runs the command of --on-event; NULL: there is none */
 };
 int shown_serve(struct shown *shown, struct event_base *base, const struct loop_config *config,

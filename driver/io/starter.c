@@ -35,6 +35,7 @@
     "the driver's machine is in this job by its loopback, which other machines cannot dial; " \
     "list it by its address, or use --network-interface"
 
+/* A host on the loopback that waits for the answer of the probe. */
 struct held_host {
     char *host;
     /* The loopback address that the agent dials if no other machine is found. */
@@ -48,16 +49,17 @@ struct starter {
     struct reach *reach;
     struct launcher *launcher;
     struct VEC(char *) wanted; /* hosts whose address is looked up before their agent is started */
-    struct VEC(struct held_host) held;
+    struct VEC(struct held_host) held; /* loopback hosts that wait for the probe */
     char *probe; /* the host that is looked up now, while `held` waits; NULL: none */
     /* The address at which other machines reach this one; "": not known. */
     char outward[REACH_ADDRESS_MAX];
-    uint16_t port;
-    bool listens, busy; /* for hosts that join; the log says that the port is in use */
+    uint16_t port;      /* the port at which the driver listens; 0: any free one */
+    bool listens;       /* the driver listens for hosts that join */
+    bool busy;          /* the log says that the port for hosts that join is in use */
     int64_t tell_at_us; /* when agents that have not connected yet are told the address */
 };
 
-/* No agent could be started on the host: tells the owner why. */
+/* No agent could be started on the host: tells the event loop why (EVENT_AGENT_FAILED). */
 static void starter_on_failed(void *arg, const char *host, const char *why)
 {
     struct starter *starter = arg;
@@ -79,6 +81,7 @@ static size_t find_wanted(const struct starter *starter, const char *host)
     return i;
 }
 
+/* true: the start of this host's agent waits for the answer of the probe. */
 static bool is_held(const struct starter *starter, const char *host)
 {
     size_t i = 0;
@@ -104,6 +107,8 @@ static void each_host(struct starter *starter, unsigned states,
     core_view_release(&view);
 }
 
+/* Writes the settings of an agent for its standard input. Variables for S3 are among them only if
+ * the job has checkpoints in S3. */
 int starter_settings(const struct starter *starter, const char *host, const uint8_t *key,
                      uint64_t epoch, const char *driver, bool local, struct buf *out)
 {
@@ -132,8 +137,9 @@ int starter_settings(const struct starter *starter, const char *host, const uint
     return agent_input_write(&input, out);
 }
 
-/* Listens at `source`, the address of this machine that the agent of the host will dial, and, if
- * `start` is true, starts that agent. local is true: the host is this machine itself. */
+/* Listens at `source`, the address of this machine that the agent of the host dials. If `start` is
+ * true, starts that agent; otherwise the agent runs already, or is not needed. `local`: the host is
+ * this machine itself. */
 static void listen_and_launch(struct starter *starter, const char *host, bool local,
                               const char *source, bool start)
 {
@@ -181,13 +187,13 @@ static void launch_loopback_host(struct starter *starter, const char *host, cons
                  "%s: the agent of this host connects to the driver at %s, an address that other "
                  "machines can reach, too",
                  host, starter->outward);
-    /* true: the host is this machine, and its agent is started */
+    /* the first true: the host is this machine; the second: its agent is started */
     listen_and_launch(starter, host, true, starter->outward[0] ? starter->outward : source, true);
 }
 
-/* Looks up the next host after the last probe that is listed and may be another machine. False:
- * there is no such host, and `probe` is NULL. `passed`: the host of the last probe was passed in
- * the list. */
+/* Begins the next probe: looks up the first host behind that of the last probe, in the order of the
+ * core's list, that is listed and may be another machine. false: there is none, and `probe` is
+ * NULL. `passed`: the loop has passed the host of the last probe. */
 static bool send_probe(struct starter *starter)
 {
     char *before = starter->probe;
@@ -214,6 +220,7 @@ static bool send_probe(struct starter *starter)
     return starter->probe;
 }
 
+/* Empties the list `held`, and ends the probe for which its hosts have waited. */
 static void release_held(struct starter *starter)
 {
     while (starter->held.count)
@@ -246,7 +253,7 @@ static bool has_loopback_agent(struct starter *starter)
 }
 
 /* Handles the answer of reach.h to the question where a host is; `answer` is NULL after a failure.
- * `start`: its agent is to be started; otherwise the host was asked for the probe, or only to
+ * `start`: the host's agent is to be started; otherwise the question was a probe, or only served to
  * listen for an agent that runs. answer->inside: only this machine can dial the address. */
 static void starter_on_reached(void *arg, const char *host, const struct reach_answer *answer,
                                const char *why)
@@ -299,6 +306,8 @@ static void starter_on_reached(void *arg, const char *host, const struct reach_a
     release_held(starter);
 }
 
+/* The program that starts an agent has succeeded. The core learns of the agent by its HELLO_AGENT.
+ */
 static void starter_on_started(void *arg, const char *host)
 {
     (void)arg;
@@ -366,6 +375,8 @@ void starter_start(struct starter *starter, const char *host)
         starter_on_failed(starter, host, "no memory to look up the address of this host");
 }
 
+/* After a takeover: looks the host up, so that this driver listens at the address that the host's
+ * agent dials. Without memory the agent is told the address later (starter_tick). */
 static void listen_for_agent(struct starter *starter, const char *host)
 {
     if (reach_ask(starter->reach, host))
@@ -388,6 +399,9 @@ void starter_await_agents(struct starter *starter)
         time_add(clock_now_us(), patience_us < TELL_AFTER_US ? patience_us : TELL_AFTER_US);
 }
 
+/* Called at each timer event: some time after a takeover, starts the agents of all hosts whose
+ * agents have not connected. An agent that still runs is told the driver's address by that start.
+ */
 void starter_tick(struct starter *starter)
 {
     if (clock_now_us() < starter->tell_at_us)
@@ -396,6 +410,9 @@ void starter_tick(struct starter *starter)
     each_host(starter, 1u << AGENT_AWAY, starter_start);
 }
 
+/* Listens for hosts that join, at --port, which must be free (no other port is taken: the hosts
+ * know only this one). After a takeover the earlier driver may still use the port: then 0 is
+ * returned, and the next timer event tries again. */
 int starter_listen(struct starter *starter, struct hvd_err *err)
 {
     const struct loop_config *config = starter->parts.config;
