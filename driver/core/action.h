@@ -68,12 +68,12 @@ struct saved_file {
     int64_t rank;          /* whose per-rank entries the file has; -1: replicated entries */
     uint32_t slot;         /* the slot of the host for which the agent keeps the commit */
     uint64_t bytes;        /* size of the file */
-    struct msg_bytes sums; /* 8 bytes, little-endian, for each chunk of the file */
+    struct msg_bytes sums; /* checksums: 8 bytes, little-endian, for each chunk of the file */
 };
 
 /* A checkpoint whose files are durable. The memory lives until EVENT_CHECKPOINT has come. */
 struct checkpoint_done {
-    uint64_t number; /* of the attempt */
+    uint64_t number; /* number of the attempt that made this checkpoint */
     uint64_t commit;
     uint32_t ranks;
     uint64_t digest; /* the digest of the manifest of the state */

@@ -33,10 +33,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Handles the end of the connection `peer` of an agent. A host that is `ending` expects this end.
- * An agent that ends with its job reports the ends of all its workers first, so in a job that stops
- * this end is expected of a host without workers. Any other agent may come back, so its lease runs
- * on (AGENT_AWAY): an agent whose connection is lost may not have read the STOP. */
+/* Handles the end of an agent's connection. It is expected in two cases: the agent was told to end
+ * (`ending`); or the job stops and the host has no worker left, because an agent reports the ends
+ * of all its workers before it ends. Otherwise the agent may come back (AGENT_AWAY), and its lease
+ * runs on: it may not even have read the STOP. */
 void agents_on_closed(struct core *core, uint32_t peer, const char *why)
 {
     const struct ending gone = { .ended = ENDED_SILENT,
@@ -190,7 +190,7 @@ void agents_on_msg(struct core *core, const struct event *event)
         return;
     }
     switch (msg->type) {
-    case MSG_BYE: return; /* EVENT_CLOSED follows */
+    case MSG_BYE: return; /* the agent closes its connection: EVENT_CLOSED follows */
     case MSG_BEAT:
         if (host->sequence_heard < msg->u.beat.sequence)
             host->sequence_heard = msg->u.beat.sequence;

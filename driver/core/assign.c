@@ -6,6 +6,8 @@
 
 #include "base/panic.h"
 
+/* Returns how many members that have to go must stay in the next round, because otherwise it would
+ * have fewer than min_np members. change.c asks when it chooses the members. */
 size_t assign_kept(size_t staying, size_t joining, size_t min_np)
 {
     return staying + joining < min_np ? min_np - staying - joining : 0;

@@ -16,7 +16,8 @@ size_t assign_kept(size_t staying, size_t joining, size_t min_np);
 /* A slot in which a worker is about to be launched, and the place (ranks and sizes) that LAUNCH
  * tells the worker. */
 struct assignment {
-    uint32_t host; /* a number for the host: slots of one host have the same */
+    /* a number that stands for the host; all slots of one host have the same number */
+    uint32_t host;
     uint32_t slot;
     struct place place;
 };

@@ -21,30 +21,35 @@
 #define REFUSALS_BURST     3
 #define PORT_MAX           65535
 
-/* Logs `what` about a host, unless `limit` has let its most lines of this time window pass. */
+/* Logs `what` about a host, at most REFUSALS_BURST lines in REFUSALS_WINDOW_US; `limit` counts
+ * them. The next line that is logged says how many were left out before it (`unlogged`). */
 static void authority_log(struct core *core, const struct core_host *host, struct log_limit *limit,
                           const char *what)
 {
-    unsigned held;
+    unsigned unlogged;
 
     limit->window_us = REFUSALS_WINDOW_US;
     limit->burst = REFUSALS_BURST;
-    if (!log_limit_pass(limit, core->now_us, &held))
+    if (!log_limit_pass(limit, core->now_us, &unlogged))
         return;
-    if (held)
+    if (unlogged)
         CORE_WARN(core, FACTS(.kind = KIND_MESSAGE_REFUSED, .host = host->name, .cause = what),
-                  "%s: %s; %u more such messages were not logged", host->name, what, held);
+                  "%s: %s; %u more such messages were not logged", host->name, what, unlogged);
     else
         CORE_WARN(core, FACTS(.kind = KIND_MESSAGE_REFUSED, .host = host->name, .cause = what),
                   "%s: %s", host->name, what);
 }
 
+/* Logs that a statement of this host's agent is refused, for the reason `what`. The caller drops
+ * the statement. */
 void authority_refuse(struct core *core, struct core_host *host, const char *what)
 {
     authority_log(core, host, &host->limits.refusals,
                   tell_text(core, "a statement of this host's agent is refused: %s", what));
 }
 
+/* Logs that a message about the worker `incarnation` came after the worker's end (PROTOCOL.md, K2).
+ * The caller drops the message. */
 void authority_note_late(struct core *core, struct core_host *host, uint64_t incarnation)
 {
     authority_log(
@@ -74,20 +79,22 @@ static bool authority_is_address(const char *address)
     char host[INET6_ADDRSTRLEN], usual[INET6_ADDRSTRLEN];
     size_t length = strcspn(address, "/"), digits;
     const char *colon = memrchr(address, ':', length), *zone = NULL;
-    bool six = colon && colon - address > 2 && address[0] == '[' && colon[-1] == ']';
+    bool is_v6 = colon && colon - address > 2 && address[0] == '[' && colon[-1] == ']';
     uint32_t port = 0;
 
     digits = colon ? strspn(colon + 1, "0123456789") : 0;
     for (size_t i = 1; i <= digits && port <= PORT_MAX; i++)
         port = port * 10 + (uint32_t)(colon[i] - '0');
+    /* The port reaches to the end of the address, and has no 0 in front. */
     if (!colon || colon[1] == '0' || !port || port > PORT_MAX ||
         colon + 1 + digits != address + length)
         return false;
-    length = (size_t)(colon - address) - (six ? 2 : 0);
-    address += six;
+    /* From here on `address` and `length` are the IP address alone, without port and brackets. */
+    length = (size_t)(colon - address) - (is_v6 ? 2 : 0);
+    address += is_v6;
     /* An IPv6 link-local address ends in '%' and the name of a network interface. This zone is not
      * empty, and has no bracket: the bracket that ends the address is the only one. */
-    if (six)
+    if (is_v6)
         zone = memchr(address, '%', length);
     if (zone && (zone + 1 == address + length || memchr(address, ']', length)))
         return false;
@@ -96,26 +103,27 @@ static bool authority_is_address(const char *address)
         return false;
     memcpy(host, address, length);
     host[length] = '\0';
-    return inet_pton(six ? AF_INET6 : AF_INET, host, ip) == 1 &&
-           inet_ntop(six ? AF_INET6 : AF_INET, ip, usual, sizeof(usual)) && !strcmp(host, usual);
+    return inet_pton(is_v6 ? AF_INET6 : AF_INET, host, ip) == 1 &&
+           inet_ntop(is_v6 ? AF_INET6 : AF_INET, ip, usual, sizeof(usual)) && !strcmp(host, usual);
 }
 
-/* Returns the name of another host whose agent serves commits at this address; NULL: no other agent
- * does. */
-static const char *authority_find_owner(const struct core *core, const struct core_host *own,
-                                        const char *address)
+/* Returns the name of a host other than `except` whose agent has named the same contact
+ * ("state=IP:PORT", where an agent serves commits); NULL: no other host's agent has. */
+static const char *authority_find_owner(const struct core *core, const struct core_host *except,
+                                        const char *contact)
 {
-    size_t length = strcspn(address, "/"); /* the text before a slash is the address */
+    /* contacts are compared up to a slash, behind which a secret may stand */
+    size_t length = strcspn(contact, "/");
 
     for (size_t i = 0; i < core->roster.hosts.count; i++) {
         const struct core_host *host = core->roster.hosts.items[i];
 
-        if (host == own || (host->agent != AGENT_THERE && host->agent != AGENT_AWAY))
+        if (host == except || (host->agent != AGENT_THERE && host->agent != AGENT_AWAY))
             continue;
         for (size_t k = 0; k < host->addresses.count; k++) {
             const char *other = host->addresses.items[k];
 
-            if (strcspn(other, "/") == length && !strncmp(other, address, length))
+            if (strcspn(other, "/") == length && !strncmp(other, contact, length))
                 return host->name;
         }
     }
@@ -135,19 +143,21 @@ static void authority_judge_contacts(struct core *core, struct core_host *host,
 {
     for (size_t i = 0; i < ready->addresses.count && !*ret_absurd; i++) {
         const char *text = ready->addresses.items[i], *address, *owner;
-        bool state = !strncmp(text, "state=", strlen("state=")), judged = false;
+        /* "state=ADDRESS" is where the agent serves commits, "data=ADDRESS" where the worker is
+         * reached. */
+        bool serves_commits = !strncmp(text, "state=", strlen("state=")), judged = false;
 
-        /* a contact that this host has named before was judged in that READY */
+        /* A contact that an earlier READY of this host has named was judged with that READY. */
         for (size_t k = 0; k < host->addresses.count && !judged; k++)
             judged = !strcmp(host->addresses.items[k], text);
-        if (judged || (!state && strncmp(text, "data=", strlen("data=")) != 0))
+        if (judged || (!serves_commits && strncmp(text, "data=", strlen("data=")) != 0))
             continue;
         address = strchr(text, '=') + 1;
         if (!authority_is_address(address))
             *ret_absurd =
                 tell_text(core, "the agent's contact \"%.*s\" is not an IP address with a port",
                           (int)strcspn(address, "/"), address);
-        owner = state && !*ret_absurd ? authority_find_owner(core, host, text) : NULL;
+        owner = serves_commits && !*ret_absurd ? authority_find_owner(core, host, text) : NULL;
         if (owner)
             authority_log(core, host, &host->limits.refusals,
                           tell_text(core,
@@ -217,6 +227,10 @@ bool authority_believes(struct core *core, struct core_host *host, const struct 
     return true;
 }
 
+/* True: the driver uses what a BEAT of this host's agent says of the worker `incarnation`, because
+ * the worker runs on this host. False: that part of the BEAT is left out. A false statement is
+ * logged; one about a worker that has ended is not, because the agent may not know of the end
+ * yet. */
 bool authority_believes_beat(struct core *core, struct core_host *host, uint64_t incarnation)
 {
     const struct worker *worker = roster_worker(core, incarnation);

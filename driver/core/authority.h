@@ -25,8 +25,9 @@ void authority_note_late(struct core *core, struct core_host *host, uint64_t inc
 bool authority_believes(struct core *core, struct core_host *host, const struct msg *msg,
                         const char **ret_absurd) MUST_CHECK;
 
-/* The same for a pulse or a report of a BEAT about a worker. False: it is left out; a worker that
- * has ended is no lie, as its agent may not know yet. */
+/* Decides whether the driver uses what a BEAT (a heartbeat of the agent) says of one worker: its
+ * pulse or its reported values. False: the caller leaves this part out. A worker that has ended is
+ * left out without a log line, because the agent may not know of the end yet. */
 bool authority_believes_beat(struct core *core, struct core_host *host,
                              uint64_t incarnation) MUST_CHECK;
 

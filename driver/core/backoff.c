@@ -29,6 +29,8 @@ static int64_t backoff_doubled_us(int64_t delay_us, uint32_t doublings, int64_t 
     return delay_us < most_us ? delay_us : most_us;
 }
 
+/* True: no backoff holds the next round or change back. False: the caller begins nothing, and a
+ * step is requested for the end of the wait. */
 bool backoff_is_over(struct core *core)
 {
     if (core->now_us >= core->backoff.not_before_us)
@@ -96,12 +98,16 @@ const char *backoff_weigh(struct core *core)
     return NULL;
 }
 
+/* Forgets the fruitless rounds in a row: the next round begins without a wait. The counts of
+ * mismatches and of failed changes stay. */
 void backoff_forgive(struct core *core)
 {
     core->backoff.fruitless = 0;
     core->backoff.not_before_us = core->now_us;
 }
 
+/* The round has ended in a switch, with all members: nothing has failed, so all counts of failures
+ * in a row start again at 0. */
 void backoff_switched(struct core *core)
 {
     core->backoff.fruitless = core->backoff.mismatches = core->backoff.failed_changes = 0;
@@ -119,6 +125,8 @@ void backoff_change_failed(struct core *core)
     core_want_timer(core, backoff->not_before_us);
 }
 
+/* Keeps the text with which a member reported that ranks called different operations, for the
+ * reason that backoff_weigh gives when the job fails. */
 void backoff_note_mismatch(struct core *core, const char *text)
 {
     snprintf(core->backoff.mismatch, sizeof(core->backoff.mismatch), "%s", text);

@@ -78,6 +78,9 @@ static const char *boot_manifest_difference(struct core *core, const struct msg_
     return "the worker's state differs from the state of the other workers";
 }
 
+/* True: the entries of the state are known, with the offsets of their bytes in the state's memory.
+ * A checkpoint can only be made then. The offsets of one kind of entry rise; if they do not, the
+ * worker did not send them. */
 bool boot_knows_entries(const struct core *core)
 {
     const struct msg_entry_list *entries;
@@ -87,7 +90,8 @@ bool boot_knows_entries(const struct core *core)
         return false;
     entries = &core->manifest.first->entries;
     for (size_t i = 0; i < entries->count; i++) {
-        /* A library of an earlier release sends no offsets, so they are all 0. */
+        /* A library of an earlier release sends no offsets: all are 0, so the second entry of a
+         * kind begins before the end of the first. */
         if (entries->items[i].offset < end[entries->items[i].kind])
             return false;
         end[entries->items[i].kind] = entries->items[i].offset + entries->items[i].bytes;
@@ -95,8 +99,8 @@ bool boot_knows_entries(const struct core *core)
     return true;
 }
 
-/* Keeps a copy of the entries of the state: later workers are compared with it, and a checkpoint
- * needs it. A later call changes nothing. */
+/* Keeps a copy of the entries of the first manifest: the manifests of later workers are compared
+ * with these entries, and a checkpoint lists them. If the copy exists already, nothing changes. */
 static void boot_keep_entries(struct core *core, const struct msg_entry_list *entries)
 {
     struct core_entries *first;
@@ -156,20 +160,20 @@ void boot_on_launched(struct core *core, struct worker *worker)
     if (worker->state != WORKER_LAUNCHING)
         return;
     roster_move(core, worker, WORKER_BOOTING);
-    /* roster_move has ended the worker's time limit; but --start-timeout counts from the launch
-     * to READY, so the limit is put back. */
+    /* roster_move has cleared the worker's time limit. But --start-timeout counts from the launch
+     * to READY, so the limit is set again. */
     worker->limit = limit;
 }
 
-/* Handles LAUNCH_FAILED: the agent could not start the process of this worker. The worker has
- * ended, unless it is READY or later: such a worker has a process. A DOOMED worker ends too. In
- * every state the code HVD_E_STATE is noted for the worker's host. */
+/* Handles LAUNCH_FAILED: the agent could not start the process of this worker. A worker that has
+ * not said READY, or counts as dead (DOOMED), has ended now; for any other the message is wrong, as
+ * it has a process. The code HVD_E_STATE says in any case that the agent is ending. */
 void boot_on_launch_failed(struct core *core, struct worker *worker, const struct msg *msg)
 {
     const struct msg_launch_failed *said = &msg->u.launch_failed;
     const struct ending ending = {
         .ended = ENDED_EXIT,
-        /* a negative value: no process was ever started, so there is no exit code */
+        /* an error code, which is negative: no process was started, so there is no exit code */
         .value = said->code ? said->code : HVD_E_INTERNAL,
         .text = tell_text(core, "the worker could not be started: %s", said->text),
         .excused = said->code == HVD_E_STATE,
@@ -192,9 +196,9 @@ void boot_on_ready(struct core *core, struct worker *worker, const struct msg *m
     char name[WORKER_NAME_MAX];
 
     if (worker->state > WORKER_BOOTING || (worker->joined && msg->round)) {
-        /* PROTOCOL.md, K4: this READY is a repetition; with a round it is sent for the entries of
-         * the state alone. A driver that has taken over learns the
-         * entries from it. */
+        /* PROTOCOL.md, K4: this READY repeats an earlier one. A READY with a round is sent only for
+         * its list of entries, from which a driver that has taken over learns the entries of the
+         * state. */
         if (worker_is_alive(worker) && manifest->known && manifest->digest == ready->manifest)
             boot_keep_entries(core, &ready->entries);
         return;
@@ -234,13 +238,14 @@ void boot_on_ready(struct core *core, struct worker *worker, const struct msg *m
                     loss_kill(core, other,
                               "the worker's state differs from the state of most workers; run the "
                               "same program on all hosts",
-                              false /* to blame */, core->config.kill_grace_us);
+                              false /* not excused: the worker is to blame */,
+                              core->config.kill_grace_us);
         }
     }
     mismatch = boot_judge_manifest(core, ready);
     if (mismatch)
         loss_kill(core, worker, tell_text(core, "%s; run the same program on all hosts", mismatch),
-                  false /* to blame */, core->config.kill_grace_us);
+                  false /* not excused: the worker is to blame */, core->config.kill_grace_us);
     else
         CORE_DETAIL(core, FACTS(.kind = KIND_WORKER_READY, OF_WORKER(worker)), "%s is ready",
                     worker_name(worker, name));

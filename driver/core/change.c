@@ -20,7 +20,8 @@
 
 #include <inttypes.h>
 
-/* after this many changes that failed because of a joiner, the joiner is ended */
+/* a joiner (a worker that is new in the round) is ended after this many changes that failed because
+ * of it */
 #define TRIES_MAX 3
 
 /* Fills core->next with the members of the next round. `with_joiners`: READY workers join. False:
@@ -73,7 +74,8 @@ static bool change_choose(struct core *core, bool with_joiners)
     return !core->step.failed && (kept < current->members.count || next->members.count > kept);
 }
 
-/* Sets the deadline of the present phase of the change: in_us from now. */
+/* Sets the deadline of the change's present phase (PREPARING or PENDING) to in_us from now;
+ * change_expire is called then. */
 static void change_by(struct core *core, int64_t in_us)
 {
     core->change.deadline_us = time_add(core->now_us, in_us);
@@ -90,7 +92,7 @@ void change_look(struct core *core)
     ASSERT(core->job == JOB_RUNNING && !next->number);
     if (!round_all_entered(&core->current))
         return;
-    joiners = round_gathered(core, 1);
+    joiners = round_gathered(core, 1 /* any READY worker */);
     if ((!joiners && !core->roster.going) || !backoff_is_over(core))
         return;
     /* join_allowed may end the job, so it is asked last. */
@@ -121,7 +123,7 @@ void change_look(struct core *core)
     core_move_job(core, JOB_PREPARING);
 }
 
-/* True: the worker is in core->next and was in no round before. */
+/* True: the worker is a joiner of the change: it is in core->next and is not a member now. */
 static bool change_is_joiner(const struct worker *worker)
 {
     return worker->next_rank != RANK_NONE && worker->state == WORKER_READY;
@@ -148,7 +150,7 @@ static void change_give_up(struct core *core, const struct worker *culprit, cons
     for (size_t i = 0; (worker = roster_next(core, &i));)
         if (worker->state == WORKER_READY && worker->failed_prepares >= TRIES_MAX)
             loss_kill(core, worker, "the worker could not be connected to the other members",
-                      true /* not to blame */, core->config.kill_grace_us);
+                      true /* excused: the worker is not to blame */, core->config.kill_grace_us);
 }
 
 /* Gives up a change whose deadline has passed. A member that has not come to a check in time may
@@ -202,7 +204,9 @@ void change_on_next_check(struct core *core, struct worker *worker, const struct
     struct worker *leaver;
 
     if (msg->u.next_check.check == UINT64_MAX)
-        return; /* this member has no further check */
+        /* UINT64_MAX: this member comes to no further check, so it cannot take part in the
+         * switch */
+        return;
     if (core->job != JOB_PENDING || msg->round != round->number ||
         msg->u.next_check.next != next->number || worker->state != WORKER_MEMBER || worker->at_sent)
         return;

@@ -21,7 +21,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The memory of one attempt: names, and the checksums of all files. */
+/* The most memory of the driver for one attempt (the work for one checkpoint): the names of its
+ * files and their checksums. */
 #define CHECKPOINT_MEMORY_MAX ((size_t)256 << 20)
 /* When members have kept different commits, the driver asks them for a later commit that no member
  * has made yet. It is this many commits after the newest commit that a member kept. The number
@@ -46,6 +47,9 @@
  * next. */
 #define CHECKPOINT_LEAVING_US TIME_S
 
+/* Sets the newest checkpoint to the one that the configuration names, from which the job may begin.
+ * The numbers of the job's rounds begin after those of the earlier jobs whose checkpoints lie in
+ * the same directory. */
 void checkpoint_init(struct core *core)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -73,7 +77,8 @@ void checkpoint_release(struct core *core)
 
 /* ---- the end of an attempt ------------------------------------------------------------------ */
 
-/* Tells every agent that the attempts so far are over, so no commit is kept for them. */
+/* Sends RELEASE to every agent that knows checkpoints: the agents need not keep any commit for the
+ * attempts so far. */
 static void checkpoint_free_commits(struct core *core)
 {
     struct msg *msg = tell_msg(core, MSG_RELEASE, 0, 0);
@@ -84,8 +89,10 @@ static void checkpoint_free_commits(struct core *core)
             tell_host(core, core->roster.hosts.items[i], msg);
 }
 
-/* Sets the time of the next attempt: an interval after the begin of the newest one. With
- * --checkpoint-interval Nc the agents wait for the commit, so the next attempt begins at once. */
+/* Sets the time of the next attempt: one --checkpoint-interval after the newest attempt began, and
+ * after failures not before a wait (CHECKPOINT_RETRY_US). With an interval in commits (Nc)
+ * checkpoint_us is 0, so the next attempt begins at once: the agents then wait for the N-th
+ * commit. */
 static void checkpoint_schedule(struct core *core)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -101,7 +108,8 @@ static void checkpoint_schedule(struct core *core)
         checkpoint->due_us = core->now_us + retry_us;
 }
 
-/* Ends an attempt that brings no checkpoint, for the reason `why`. */
+/* Ends an attempt that has failed, for the reason `why`: the next attempt is planned, and the
+ * operators and workers that wait get an error. */
 static void checkpoint_fail(struct core *core, const char *why)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -118,11 +126,14 @@ static void checkpoint_fail(struct core *core, const char *why)
               time_brief(checkpoint->due_us - core->now_us, text));
     checkpoint_answer(core, checkpoint->since_us, HVD_E_IO,
                       tell_text(core, "no checkpoint could be made: %s", why));
+    /* A request has asked for a last checkpoint before the end of the job: the job ends without
+     * it. */
     if (checkpoint->last_us != TIME_NEVER)
         checkpoint_stop(core, why);
 }
 
-/* Ends an attempt after which the newest checkpoint has the state of its begin. */
+/* Ends an attempt that has succeeded: the newest checkpoint has a state that is at least as new as
+ * the state when the attempt began. The operators and workers that wait for it get their answer. */
 static void checkpoint_succeed(struct core *core)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -135,12 +146,15 @@ static void checkpoint_succeed(struct core *core)
                       tell_text(core, "commit-%" PRIu64 ".%" PRIu32 " is complete",
                                 COMMIT_ROUND_OF(checkpoint->newest),
                                 COMMIT_PLACE_OF(checkpoint->newest)));
+    /* The end of the job was requested before this attempt began, so this was the last
+     * checkpoint. */
     if (checkpoint->last_us <= checkpoint->since_us)
         checkpoint_stop(core, NULL);
 }
 
-/* Gives the attempt up without counting it as a failure: the next one begins when all members
- * train again. */
+/* Ends the attempt early without counting it as a failure: another attempt begins when all members
+ * train again. If an operator or worker waits for a checkpoint, that attempt does not wait for its
+ * interval. */
 static void checkpoint_give_up(struct core *core, const char *why)
 {
     CORE_DETAIL(core, FACTS(.kind = KIND_CHECKPOINT_POSTPONED, .cause = why),
@@ -153,21 +167,24 @@ static void checkpoint_give_up(struct core *core, const char *why)
 
 /* ---- IDLE to HOLDING ------------------------------------------------------------------------ */
 
-/* Returns the round whose commits are written: the running one. But after a switch has been agreed
- * on, a member may stand still before the agreed check until its commit of the round before is in a
- * checkpoint, and then no member comes into the running round. */
+/* Returns the round whose commits are written: normally the current round. The exception: a switch
+ * was agreed on, and a member waits before the agreed check until its commit of the round before is
+ * in a checkpoint (PERSIST). No member enters the current round until then, so the round before is
+ * returned. */
 static const struct round *checkpoint_round(const struct core *core)
 {
     const struct round *current = &core->current, *last = &core->last;
-    bool switches = last->number && current->cause == CAUSE_SWITCH &&
-                    current->previous == last->number && !current->entered &&
-                    core->checkpoint.passed != last->number;
+    bool is_switching = last->number && current->cause == CAUSE_SWITCH &&
+                        current->previous == last->number && !current->entered &&
+                        core->checkpoint.passed != last->number;
 
-    return switches && core->job == JOB_RUNNING && checkpoint_asked(core, last->number) ? last
-                                                                                        : current;
+    return is_switching && core->job == JOB_RUNNING && checkpoint_asked(core, last->number)
+               ? last
+               : current;
 }
 
-/* True: the members of the round whose commits are written still train there. */
+/* True: all members of the round whose commits are written (checkpoint_round) still train in that
+ * round. */
 static bool checkpoint_members_train(const struct core *core)
 {
     return checkpoint_round(core) == &core->last ||
@@ -175,8 +192,9 @@ static bool checkpoint_members_train(const struct core *core)
             round_all_entered(&core->current));
 }
 
-/* From now on the answers to HOLD are awaited for a limited time: a member that commits later than
- * the others by --stall-shutdown hangs, or its agent lies. */
+/* Sets the deadline for the agents' answers to HOLD, if none is set. Called when each member has
+ * the commit or will soon have it: a member that commits later than the others by --stall-shutdown
+ * hangs, or its agent lies. */
 static void checkpoint_await_answers(struct core *core)
 {
     int64_t most_us = core->config.stall_us;
@@ -188,8 +206,9 @@ static void checkpoint_await_answers(struct core *core)
     core->checkpoint.answers_us = time_add(core->now_us, most_us);
 }
 
-/* Tells the agents of all members to keep a commit (HOLD): the newest one if its number is `at` or
- * higher, otherwise the next one that is. `only`: no other commit than `at`. */
+/* Sends HOLD to the agents of all members: keep the newest commit if its number is `at` or higher,
+ * otherwise the first commit from `at` on. `only`: no other commit than `at`. The answers (HOLDING)
+ * are collected in checkpoint->kept. */
 static void checkpoint_hold(struct core *core, uint64_t at, bool only)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -209,7 +228,7 @@ static void checkpoint_hold(struct core *core, uint64_t at, bool only)
     checkpoint->state = CHECKPOINT_HOLDING;
     checkpoint->answers_us = checkpoint->impatient_us = TIME_NEVER;
     if (at == COMMIT_FIRST_OF(checkpoint->round) || at <= checkpoint->asked || only)
-        /* each member has this commit or a later one, or will have it soon */
+        /* each member has a commit that may be kept, or will have one soon */
         checkpoint_await_answers(core);
     for (size_t i = 0; i < core->roster.hosts.count; i++) {
         struct core_host *host = core->roster.hosts.items[i];
@@ -228,8 +247,9 @@ static void checkpoint_hold(struct core *core, uint64_t at, bool only)
     }
 }
 
-/* Begins an attempt, if one is due and possible. A job that is to end, or whose hosts are all to
- * leave, needs no member that trains: the agents of dead members keep their commits. */
+/* Begins an attempt, if one is due and possible. Called while none runs. Normally all members must
+ * train. A job that is to end, or whose hosts all leave (`urgent`), may be recovering: then the
+ * attempt takes the commits that the agents keep, also those of dead members (`standing`). */
 static void checkpoint_begin(struct core *core)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -257,19 +277,23 @@ static void checkpoint_begin(struct core *core)
     checkpoint->since_us = core->now_us;
     checkpoint->standing = standing;
     checkpoint->asked = checkpoint->wanted ? checkpoint_asked(core, round->number) : 0;
-    /* Members may keep a commit of this round, because the members of a round before were others.
-     * When commits are counted, they keep the N-th one after the commit of the newest attempt, or
-     * after the begin of the round. While hosts leave, each commit that is made counts. */
+    /* `at` is the lowest commit that counts: here the first one of the round, because the members
+     * of an earlier round were others. With an interval in commits it is the N-th commit after that
+     * of the newest attempt, or after the begin of the round. While hosts leave, it is the first
+     * commit that is not in a checkpoint. */
     if (checkpoint->asked > at && !standing)
         at = checkpoint->asked;
     else if (!checkpoint->wanted && !standing && checkpoint->leaving && checkpoint->newest >= at)
         at = checkpoint->newest + 1;
     else if (config->checkpoint_commits && !checkpoint->wanted && !urgent)
         at = (checkpoint->commit > at ? checkpoint->commit : at) + config->checkpoint_commits;
-    checkpoint_hold(core, at, false);
+    checkpoint_hold(core, at, false /* or a later one */);
     checkpoint->wanted = false;
 }
 
+/* Called at the end of each step: moves the attempt on. Ends an attempt whose round is over, or
+ * whose agents answer too late; begins an attempt if none runs and one is due. When the job is
+ * finishing, no checkpoint is made any more, and those that wait are told that. */
 void checkpoint_look(struct core *core)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -302,11 +326,14 @@ void checkpoint_look(struct core *core)
         else
             core_want_timer(core, checkpoint->answers_us);
     }
+    /* Workers or operators wait, and the commit that was asked for has not been made in time: the
+     * newest commit will do. */
     if (checkpoint->state == CHECKPOINT_HOLDING && checkpoint->impatient_us != TIME_NEVER) {
         uint64_t at = COMMIT_FIRST_OF(checkpoint->round);
 
         if (core->now_us >= checkpoint->impatient_us)
-            checkpoint_hold(core, checkpoint->asked > at ? checkpoint->asked : at, false);
+            checkpoint_hold(core, checkpoint->asked > at ? checkpoint->asked : at,
+                            false /* or a later one */);
         else
             core_want_timer(core, checkpoint->impatient_us);
     }
@@ -354,8 +381,9 @@ static void checkpoint_add_part(struct core *core, const struct checkpoint_place
     };
 }
 
-/* Tells the agent of the newest part to write these entries. `first` and `count` are a range of the
- * entries of the state; only those of the part's kind are written. */
+/* Sends SAVE to the agent that writes the newest part (the file that checkpoint_add_part added
+ * last). `first` and `count` are a range of the entries of the state. Of these the file gets the
+ * entries of its kind: replicated ones, or per-rank ones if the file has a rank. */
 static void checkpoint_tell_save(struct core *core, size_t first, size_t count)
 {
     const struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -398,7 +426,7 @@ static void checkpoint_save_replicated(struct core *core)
 
     for (size_t i = 0; i < all->count; i++)
         total += all->items[i].kind == ENTRY_REPLICATED ? all->items[i].bytes : 0;
-    core->out.stamps++;
+    core->out.stamps++; /* a host with this stamp was counted before */
     VEC_EACH (place, &core->checkpoint.places) {
         hosts += place->host->stamp != core->out.stamps;
         place->host->stamp = core->out.stamps;
@@ -412,7 +440,7 @@ static void checkpoint_save_replicated(struct core *core)
         if (next == all->count)
             break;
         if (place->host->stamp == core->out.stamps)
-            continue; /* the first member of each host stands for the host */
+            continue; /* this host has got its part with its first member */
         place->host->stamp = core->out.stamps;
         host++;
         while (next < all->count && (host == hosts || written < share * host)) {
@@ -464,8 +492,9 @@ static void checkpoint_save(struct core *core)
         checkpoint_fail(core, "the state has no entries");
 }
 
-/* Compares the commits of all members. They differ when a member had gone on before HOLD came:
- * then a commit that is still to come is asked for. */
+/* All agents have answered HOLD: compares the commits that they keep. If all keep the same one, the
+ * files are written. They keep different ones if a member had gone on before its HOLD came; then
+ * all are asked for a commit that no member has made yet. */
 static void checkpoint_compare(struct core *core)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -494,7 +523,7 @@ static void checkpoint_compare(struct core *core)
      * all members have made is the lowest of the newest ones; a member that was ahead still has
      * that commit. */
     if (checkpoint->standing && !checkpoint->only) {
-        checkpoint_hold(core, least, true);
+        checkpoint_hold(core, least, true /* no other commit */);
         return;
     }
     if (checkpoint->standing || ++checkpoint->mismatches > CHECKPOINT_MISMATCHES_MAX) {
@@ -506,14 +535,15 @@ static void checkpoint_compare(struct core *core)
     }
     for (uint32_t i = 1; i < checkpoint->mismatches && margin < CHECKPOINT_MARGIN_MAX; i++)
         margin *= 2;
-    checkpoint_hold(core, most + margin, false);
+    checkpoint_hold(core, most + margin, false /* or a later one */);
     if (checkpoint_is_awaited(core)) /* members may stand still until the checkpoint is complete */
         checkpoint->impatient_us =
             core->now_us + (CHECKPOINT_IMPATIENT_US
                             << (checkpoint->mismatches < 6 ? checkpoint->mismatches - 1 : 5));
 }
 
-/* Handles HOLDING: the agent keeps a commit for each of its members. */
+/* Handles HOLDING, the answer to HOLD: for each named slot the agent keeps the commit that it says,
+ * or it cannot (a code other than 0). The last answer leads to checkpoint_compare. */
 void checkpoint_on_holding(struct core *core, struct core_host *host, const struct msg *msg)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -534,7 +564,8 @@ void checkpoint_on_holding(struct core *core, struct core_host *host, const stru
             checkpoint->kept.items[slot->trained_rank])
             continue;
         if (checkpoint->round == core->last.number && kept->commit == core->current.commit) {
-            checkpoint->passed = checkpoint->round; /* the member was past the agreed check */
+            /* this member has passed the agreed check: it keeps the commit of the current round */
+            checkpoint->passed = checkpoint->round;
             checkpoint_refuse_passed(core);
             checkpoint_give_up(core, "the members go on to the next round");
             return;
@@ -550,7 +581,8 @@ void checkpoint_on_holding(struct core *core, struct core_host *host, const stru
         }
         checkpoint->kept.items[slot->trained_rank] = kept->commit;
         checkpoint->missing--;
-        checkpoint_await_answers(core); /* the commit has come, so all other members have it soon */
+        /* one member has made such a commit, so the others will soon */
+        checkpoint_await_answers(core);
     }
     /* A member that has finished meanwhile would have no file in the checkpoint. */
     if (!checkpoint->missing && !checkpoint->standing && !checkpoint_members_train(core))
@@ -592,7 +624,8 @@ static void checkpoint_write(struct core *core)
     tell_checkpoint(core, done);
 }
 
-/* Handles SAVED: a file is durable, or could not be written. */
+/* Handles SAVED, the answer to SAVE: the agent's file is durable, or could not be written (a code
+ * other than 0). After the last file the manifest is written. */
 void checkpoint_on_saved(struct core *core, struct core_host *host, const struct msg *msg)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -632,14 +665,15 @@ void checkpoint_on_saved(struct core *core, struct core_host *host, const struct
     }
 }
 
-/* Takes over what the driver's writer says about the newest checkpoint. */
+/* Notes which complete checkpoint is the newest: the one that the event names, or none
+ * (event->commit 0). */
 static void checkpoint_set_newest(struct core *core, const struct event *event)
 {
     core->checkpoint.newest = event->commit;
     core->costs.checkpoints.made_us = TIME_NEVER;
     snprintf(core->checkpoint.folder, sizeof(core->checkpoint.folder), "%s",
              event->commit ? event->text : "");
-    core_want_round(core); /* a recovery may have waited for it */
+    core_want_round(core); /* a recovery may have waited to know the newest checkpoint */
 }
 
 /* Handles EVENT_CHECKPOINT: the manifest was written, so the checkpoint is complete; or it could
@@ -657,7 +691,8 @@ void checkpoint_on_written(struct core *core, const struct event *event)
 
         checkpoint->searching = core->config.checkpoint_awaited = false;
         if (awaited && core->rounds.told < COMMIT_ROUND_OF(event->commit))
-            core->rounds.told = COMMIT_ROUND_OF(event->commit); /* as checkpoint_init does */
+            /* as checkpoint_init does: rounds get higher numbers than any that a checkpoint has */
+            core->rounds.told = COMMIT_ROUND_OF(event->commit);
         checkpoint_set_newest(core, event);
         if (awaited && event->code && event->code != HVD_E_NOTFOUND)
             CORE_WARN(core, FACTS(.kind = KIND_CHECKPOINTS_MISSING, .cause = event->text),
@@ -694,6 +729,8 @@ void checkpoint_on_written(struct core *core, const struct event *event)
     checkpoint_succeed(core);
 }
 
+/* The connection to the agent of this host is gone. An attempt that still needs an answer or a file
+ * of this agent is given up, and another attempt begins later. */
 void checkpoint_on_lost(struct core *core, struct core_host *host)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -701,7 +738,7 @@ void checkpoint_on_lost(struct core *core, struct core_host *host)
     const struct checkpoint_part *part;
 
     if (core->job >= JOB_FINISHING)
-        return; /* agents end when the job does */
+        return; /* the job is ending, so agents end too: that is no loss */
     VEC_EACH (place, &checkpoint->places) {
         if (checkpoint->state == CHECKPOINT_HOLDING && place->host == host)
             checkpoint_give_up(core, tell_text(core, "the agent of %s is gone", host->name));
@@ -715,8 +752,9 @@ void checkpoint_on_lost(struct core *core, struct core_host *host)
         }
 }
 
-/* An agent that comes back may keep commits of an attempt that is over. In the running attempt it
- * has no part any more: checkpoint_on_lost has ended an attempt that waited for it. */
+/* The agent of this host has said hello. It may still keep commits for attempts that are over, so
+ * it gets a RELEASE for all attempts before the running one. The running attempt needs nothing of
+ * this agent: checkpoint_on_lost has given up an attempt that did. */
 void checkpoint_greet(struct core *core, struct core_host *host)
 {
     const struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -736,6 +774,9 @@ void checkpoint_greet(struct core *core, struct core_host *host)
 
 /* ---- a round that begins with a checkpoint -------------------------------------------------- */
 
+/* A round could not begin with the newest checkpoint, because members could not read it (`why`). It
+ * is not used any more; the driver looks for the newest one before it, and EVENT_CHECKPOINT brings
+ * the result. */
 void checkpoint_reject(struct core *core, const char *why)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;

@@ -22,12 +22,14 @@ void checkpoint_release(struct core *core);
  * round has ended before all members kept the same commit. */
 void checkpoint_look(struct core *core);
 
-/* Handle HOLDING and SAVED of an agent, and EVENT_CHECKPOINT of the driver's own writer. */
+/* These functions handle the messages HOLDING and SAVED of an agent, and EVENT_CHECKPOINT of the
+ * driver's own writer of manifests. */
 void checkpoint_on_holding(struct core *core, struct core_host *host, const struct msg *msg);
 void checkpoint_on_saved(struct core *core, struct core_host *host, const struct msg *msg);
 void checkpoint_on_written(struct core *core, const struct event *event);
 
-/* The agent of this host is gone: an attempt to which the host has still to contribute fails. */
+/* The agent of this host is gone: an attempt for which this agent has not done its part yet is
+ * given up. */
 void checkpoint_on_lost(struct core *core, struct core_host *host);
 
 /* The agent of this host has said hello: it may keep commits of an attempt that is over. */

@@ -24,8 +24,9 @@
     "the driver was replaced while the members changed, and the new driver cannot write a commit " \
     "of the round before; ask again in the next round"
 
-/* An attempt begins as soon as all members train. Agents may wait for a commit that is far ahead;
- * a new HOLD asks for the newest one. */
+/* Makes an attempt begin as soon as all members train, without waiting for the interval. If an
+ * attempt is HOLDING, it is begun anew: its agents may wait for a commit that is far ahead, and the
+ * new HOLD asks for the newest one. */
 void checkpoint_hurry(struct core *core)
 {
     core->checkpoint.wanted = true;
@@ -33,6 +34,9 @@ void checkpoint_hurry(struct core *core)
         core->checkpoint.state = CHECKPOINT_IDLE;
 }
 
+/* Handles EVENT_WANT_CHECKPOINT: an operator asks for a checkpoint. With event->code the operator
+ * waits, and is answered when the attempt has ended; without it the operator is answered at
+ * once. */
 void checkpoint_want(struct core *core, const struct event *event)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -73,6 +77,9 @@ static void checkpoint_tell_persisted(struct core *core, struct worker *worker, 
     worker->persist = (struct worker_persist){ .commit = 0 };
 }
 
+/* Handles PERSIST: the worker wants a commit (or a later one) in a checkpoint, and waits for the
+ * answer PERSISTED. It is answered at once if such a checkpoint exists, or if the commit can never
+ * be written; otherwise an attempt is begun, unless the running one may bring the commit. */
 void checkpoint_on_persist(struct core *core, struct worker *worker, const struct msg *msg)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -112,6 +119,8 @@ void checkpoint_on_persist(struct core *core, struct worker *worker, const struc
     }
 }
 
+/* Returns the highest commit of this round that a worker waits for (PERSIST); 0: no worker waits
+ * for a commit of the round. */
 uint64_t checkpoint_asked(const struct core *core, uint64_t round)
 {
     const struct worker *worker;
@@ -123,6 +132,8 @@ uint64_t checkpoint_asked(const struct core *core, uint64_t round)
     return most;
 }
 
+/* Answers the workers that wait for a commit of the round checkpoint.passed with an error: its
+ * members have left it by a switch, and their agents keep its commits no more. */
 void checkpoint_refuse_passed(struct core *core)
 {
     struct worker *worker;
@@ -133,6 +144,7 @@ void checkpoint_refuse_passed(struct core *core)
                                       ROUND_IS_PASSED);
 }
 
+/* True: an operator or a worker waits for the end of an attempt. */
 bool checkpoint_is_awaited(const struct core *core)
 {
     bool awaited = core->checkpoint.waiting.operators.count > 0;
@@ -143,6 +155,9 @@ bool checkpoint_is_awaited(const struct core *core)
     return awaited;
 }
 
+/* Answers those that wait for a checkpoint, at the end of an attempt or of the job. Operators: all
+ * that have asked until until_us. Workers: with code 0 all whose commit the newest checkpoint
+ * covers; with an error all that have asked until until_us. The others go on waiting. */
 void checkpoint_answer(struct core *core, int64_t until_us, int code, const char *text)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -172,6 +187,9 @@ void checkpoint_answer(struct core *core, int64_t until_us, int code, const char
     checkpoint->waiting.workers = workers;
 }
 
+/* A stop with a checkpoint was requested by `who`: true if the job first writes a last checkpoint.
+ * False: the caller ends the job at once, because the job writes no checkpoints, does not train, or
+ * was asked before. */
 bool checkpoint_last(struct core *core, const char *who)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -190,6 +208,8 @@ bool checkpoint_last(struct core *core, const char *who)
     return true;
 }
 
+/* Ends the job that has waited for its last checkpoint. `why`: the reason why none could be made;
+ * NULL: it is complete. */
 void checkpoint_stop(struct core *core, const char *why)
 {
     if (why)

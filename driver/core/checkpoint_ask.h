@@ -10,7 +10,8 @@
 /* How long a job that is to end waits for its last checkpoint to begin. */
 #define CHECKPOINT_LAST_US (30 * TIME_S)
 
-/* An attempt begins as soon as it can. */
+/* An attempt to make a checkpoint begins as soon as all members train, without waiting for its
+ * interval. */
 void checkpoint_hurry(struct core *core);
 
 /* Handles EVENT_WANT_CHECKPOINT: begins an attempt as soon as all members train. The asker gets

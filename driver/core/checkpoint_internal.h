@@ -24,7 +24,7 @@ struct checkpoint_part {
     struct saved_file file; /* its name and checksums lie in core_checkpoint.memory */
 };
 
-/* The slot of a member; the member itself may have ended. */
+/* The slot of a member of the round, whose agent keeps its commits; the member may have ended. */
 struct checkpoint_place {
     struct core_host *host;
     uint32_t slot;
@@ -38,7 +38,7 @@ struct worker_persist {
     int64_t since_us;
 };
 
-/* An operator who waits for a checkpoint that begins now or later. */
+/* An operator who waits (request `ask`) for a checkpoint whose attempt begins after since_us. */
 struct checkpoint_asker {
     uint64_t ask;
     int64_t since_us;
@@ -57,7 +57,7 @@ struct core_checkpoint {
      * request. `last_by`: a text that says where the request came from. */
     int64_t last_us;
     char last_by[64];
-    bool wanted;         /* an attempt begins as soon as all members train */
+    bool wanted;         /* an attempt was asked for: it begins as soon as all members train */
     uint32_t attempts;   /* number of attempts of this driver */
     uint32_t failures;   /* number of attempts in a row that failed */
     uint32_t mismatches; /* number of attempts in a row in which members kept different commits */
@@ -68,13 +68,14 @@ struct core_checkpoint {
      * none. A member has this commit, so all other members have it soon. */
     uint64_t asked;
     bool only; /* HOLDING: no other commit than `at` may be kept */
-    /* The attempt takes the commits that agents keep, because the members train no more. `stood`:
-     * the round whose last commit is in a checkpoint in this way; 0: none. */
+    /* The attempt takes the commits that agents keep of members that do not train any more (the job
+     * recovers). `stood`: the round whose last commit was written in this way; 0: none. */
     bool standing;
     uint64_t stood;
-    uint64_t passed; /* members have left this round by a switch: its commits are written no more */
-    bool leaving;    /* all hosts with members are to leave */
-    uint64_t commit; /* the commit of the newest attempt; 0: not known yet */
+    /* its members have left this round by a switch: its commits are written no more */
+    uint64_t passed;
+    bool leaving;     /* all hosts with members are to leave */
+    uint64_t commit;  /* the commit of the newest attempt; 0: not known yet */
     int64_t since_us; /* when the newest attempt began */
     int64_t due_us;   /* when the next attempt begins; TIME_NEVER: not by itself */
     /* HOLDING: when all agents must have answered; TIME_NEVER: no limit, because workers have not
@@ -84,13 +85,14 @@ struct core_checkpoint {
      * come; TIME_NEVER: never */
     int64_t impatient_us;
     size_t missing; /* HOLDING: members without a commit. SAVING: files that are not saved */
-    struct VEC(struct checkpoint_place) places; /* of the members, by rank */
+    struct VEC(struct checkpoint_place) places; /* the slot of each member; the index is the rank */
     struct VEC(uint64_t) kept; /* HOLDING: the commit of each member, by rank; 0: not known yet */
     struct VEC(struct checkpoint_part) parts;
     struct checkpoint_waiting waiting;
-    struct arena memory; /* of the newest attempt */
-    /* newest: the commit of the newest complete checkpoint; 0: there is none. `searching`: that
-     * checkpoint was found damaged, and the driver looks for an older one. */
+    struct arena memory; /* memory for file names and checksums of the newest attempt */
+    /* `newest`: the commit of the newest complete checkpoint (0: there is none), which is in
+     * `folder`. `searching`: the newest checkpoint was found damaged, and the driver looks for an
+     * older one. */
     bool searching;
     uint64_t newest;
     char folder[LIMIT_PATH_BYTES + 1];

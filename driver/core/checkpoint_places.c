@@ -10,6 +10,9 @@
 
 #include <string.h>
 
+/* Finds the slot of each member of the round, by rank, and fills core->checkpoint.places. False:
+ * for some member there is no slot whose connected agent can keep its commit; then no attempt can
+ * begin. */
 bool checkpoint_find_places(struct core *core, const struct round *round)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -40,6 +43,8 @@ bool checkpoint_find_places(struct core *core, const struct round *round)
     return true;
 }
 
+/* Returns the first host for which the attempt still waits: for its answer to HOLD, or for a file.
+ * Used in the text about an attempt that took too long. */
 const struct core_host *checkpoint_awaited_host(const struct core *core)
 {
     const struct core_checkpoint *checkpoint = &core->checkpoint;
@@ -52,6 +57,9 @@ const struct core_host *checkpoint_awaited_host(const struct core *core)
     return saving ? checkpoint->parts.items[i].host : checkpoint->places.items[i].host;
 }
 
+/* True: every host where a member of the current round trains, or has trained, will leave: it is
+ * not listed any more, or is drained with a deadline. Then the state would be lost with the
+ * hosts. */
 bool checkpoint_all_leave(const struct core *core)
 {
     bool any = false;

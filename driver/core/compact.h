@@ -12,15 +12,16 @@
  * as such: the digits of values, and ids of tokens. */
 #define COMPACT_BYTES (8 * (size_t)LIMIT_STORE_BYTES + 256 * (size_t)LIMIT_WORKERS)
 
-/* The record is valid until the core and the memory of core_compact are freed. Another value than 0
- * ends core_compact. */
+/* Called for each record of the shorter journal. `record` is valid until the core and the memory of
+ * core_compact are freed. A return value other than 0 ends core_compact, which returns the same
+ * value. */
 typedef int compact_record_fn(void *arg, const struct journal_record *record);
 
 /* Called instead of the start, when the whole journal was replayed (core_replay): calls `each` for
  * each record of a shorter journal; a new core that replays these records has the same state as
- * this core. Returns the first value other than 0 of `each`, or HVD_DONE: a journal of this moment
- * is kept as it is, because the job has not trained yet, is ending, or has failures that are not
- * judged. HVD_E_NOMEM. `memory`: has the cap COMPACT_BYTES. */
+ * this core. Returns the first value other than 0 of `each`; HVD_E_NOMEM; or HVD_DONE: a journal of
+ * this moment is kept as it is, because the job has not trained yet, is ending, or has failures
+ * that are not judged. `memory` is for texts; the caller makes it with the cap COMPACT_BYTES. */
 int core_compact(const struct core *core, struct arena *memory, compact_record_fn *each, void *arg);
 
 #endif

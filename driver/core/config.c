@@ -8,7 +8,8 @@
 
 #include <inttypes.h>
 
-/* Sets the defaults. The numbers of workers stay 0 until the caller sets them. */
+/* Sets the default of each setting. The numbers of workers (np, min_np, max_np) stay 0 until the
+ * caller sets them. */
 void core_config_init(struct core_config *config)
 {
     *config = (struct core_config){

@@ -32,8 +32,8 @@ struct core_config {
     int64_t driver_grace_us; /* how long workers train on without a driver */
     enum core_join join;
     int64_t discovery_us; /* the time from the end of one discovery to the next */
-    /* If the first discovery fails, the driver tries again as long as the job waits for its hosts.
-     */
+    /* True: if the first discovery of a new job fails, the driver tries again as long as the job
+     * waits for its hosts. False: the job fails. */
     bool discovery_retry_first;
     int64_t elastic_timeout_us; /* how long the job may have too few workers before it fails */
     int64_t agent_start_us;     /* the longest time from the start of an agent to its hello */
@@ -57,8 +57,8 @@ struct core_config {
      * EVENT_CHECKPOINT says it later, and makes this field false. Only for a job that had a round.
      */
     bool checkpoint_awaited;
-    /* Rounds of the job have higher numbers than this: checkpoints of an earlier job may lie in the
-     * same directory. */
+    /* The rounds of this job get numbers higher than this one, because checkpoints of an earlier
+     * job, named by their rounds, may lie in the same directory. */
     uint64_t checkpoint_round;
     uint64_t seed; /* the seed of the random jitter of cooldowns */
 };

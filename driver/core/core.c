@@ -36,7 +36,8 @@
 #include "driver/core/tokens.h"
 #include "driver/core/values.h"
 
-/* how often a step carries requests out; a request that is left causes another step at once */
+/* how often one step carries out requests (step.h); a request that is left after that causes
+ * another step at once */
 #define LOOKS_MAX 3
 
 /* Makes the core of a job. A time that is not set is TIME_NEVER, or -LIMIT_DURATION_US for an event
@@ -72,6 +73,8 @@ struct core *core_create(const struct core_config *config, struct trace *trace)
     return core;
 }
 
+/* Frees the core with everything that its files have allocated; the caller has carried out all
+ * actions. */
 void core_free(struct core *core)
 {
     if (!core)
@@ -91,7 +94,7 @@ void core_free(struct core *core)
     mem_free(core);
 }
 
-/* Returns a moment of the past that is later by gap_us, at most the present. */
+/* Returns the past moment at_us, moved later by gap_us, but not later than now. */
 static int64_t core_move_past(const struct core *core, int64_t at_us, int64_t gap_us)
 {
     int64_t moved_us = time_add(at_us, gap_us);
@@ -142,14 +145,17 @@ static void core_move_deadlines(struct core *core, int64_t gap_us, bool asleep)
     core->checkpoint.answers_us = time_add(core->checkpoint.answers_us, gap_us);
 }
 
-/* Sets the time of the step. There are two times for which no agent and no worker is responsible;
- * its deadlines move by them:
- * - A driver makes at least one step in each heartbeat interval. If the time since the last step
- *   was longer, the driver itself was silent, and messages may still be unread.
- * - While the journal cannot be written, an order waits, and its deadline would pass before the
- *   order is sent. A verdict would wait too, so nothing is lost when the driver makes it later. The
- *   time before the first step that knows of the wait is part of it (`held_us`), and the time
- *   before the first step after the wait, because orders were sent in that time. */
+/*
+ * Sets the time of the step. In two cases the deadlines of agents and workers move by the time
+ * since the last step, because no agent and no worker is responsible for it:
+ *
+ * The driver makes at least one step in each heartbeat interval. If the time since the last step
+ * was longer, the driver itself was silent (`asleep`), and messages may still be unread.
+ *
+ * While the journal cannot be written (`is_held`), an order waits, and its deadline would pass
+ * before the order is sent. The wait began before the first step that knows of it (`held_us`), and
+ * orders were sent until the first step after it, so both steps move the deadlines too.
+ */
 static void core_set_time(struct core *core, const struct event *event)
 {
     int64_t gap_us = event->now_us - core->now_us, since_us = core->out.held_since_us;
@@ -222,7 +228,8 @@ static void core_expire(struct core *core)
              */
             worker_limit(core, worker, core->config.start_timeout_us, limit->late);
         else
-            loss_kill(core, worker, limit->late, false /* to blame */, core->config.kill_grace_us);
+            loss_kill(core, worker, limit->late, false /* not excused: the worker is to blame */,
+                      core->config.kill_grace_us);
     }
     core_want_timer(core, blacklist_deadline(&core->blacklist, core->now_us));
     core_want_slots(core); /* a cooldown may have ended */
@@ -232,7 +239,8 @@ static void core_expire(struct core *core)
         change_expire(core);
     if (core_is_due(core, core->rounds.enter_deadline_us))
         stall_expire_enter(core);
-    /* The result does not matter: the round is requested below in any case. */
+    /* The call only requests a step at not_before_us; its result is not needed, because
+     * core_want_round is called below in any case. */
     core_is_due(core, core->backoff.not_before_us);
     if (core->job == JOB_FINISHING && core_is_due(core, core->finish.deadline_us))
         finish_expire(core);
@@ -320,6 +328,8 @@ int core_step(struct core *core, const struct event *event, struct action_list *
     return core->step.failed ? HVD_E_NOMEM : 0;
 }
 
+/* True: the worker `incarnation` runs on the host whose agent has the connection `peer`. The driver
+ * shows output of the worker only if this connection brings it. */
 bool core_speaks_for(const struct core *core, uint32_t peer, uint64_t incarnation)
 {
     const struct core_host *host = roster_peer(core, peer);
@@ -328,6 +338,8 @@ bool core_speaks_for(const struct core *core, uint32_t peer, uint64_t incarnatio
     return host && worker && worker->host == host;
 }
 
+/* Returns when the caller has to make a step with EVENT_TIMER; TIME_NEVER: a step is needed only
+ * when something happens. */
 int64_t core_deadline(const struct core *core)
 {
     if (core->job == JOB_OVER)

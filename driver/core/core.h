@@ -35,11 +35,12 @@ struct core_missing {
     uint32_t epoch;   /* version of the host's newest key, which the agent may use */
     uint32_t old;     /* version of the key before that, which the agent may use too; 0: none */
     int64_t until_us; /* the agent has ended by itself at this time */
-    uint64_t term;    /* of the driver */
+    uint64_t term;    /* the term of this driver */
 };
 
-/* Finds the next missing agent of a job that has ended, from the host *at on, and moves *at behind
- * its host. False: there is no further one. */
+/* Finds the next missing agent (struct core_missing) of a job that has ended. The search begins at
+ * the host with the index *at (0 at first) and sets *at to the index after the host that it has
+ * found. False: no further agent is missing. */
 bool core_missing(const struct core *core, int64_t now_us, size_t *at,
                   struct core_missing *ret_missing);
 
@@ -62,8 +63,8 @@ int core_replay_blacklist(struct core *core, const struct blacklist_record *reco
  */
 int core_step(struct core *core, const struct event *event, struct action_list *list) MUST_CHECK;
 
-/* True: the worker `incarnation` runs on the host whose agent has the connection `peer`. Only then
- * does the driver show output of this worker that comes over this connection. */
+/* True: the worker `incarnation` runs on the host whose agent has the connection `peer`. The driver
+ * shows output of this worker only if this connection brings it. */
 bool core_speaks_for(const struct core *core, uint32_t peer, uint64_t incarnation);
 
 /* The time at which the core wants an EVENT_TIMER; TIME_NEVER: it wants none. */

@@ -95,13 +95,13 @@ struct worker {
     struct worker *next_missing;
     uint32_t failed_prepares; /* changes that failed because this worker was not connected */
     uint32_t gave_up; /* rounds in a row that this worker ended by a lack of memory or a limit */
-    struct msg_held held[LIMIT_COMMITS_HELD]; /* commits, by its last READY or RECOVERING */
+    struct msg_held held[LIMIT_COMMITS_HELD]; /* that it held at its last READY or RECOVERING */
     size_t held_count;
     struct msg_texts addresses; /* the addresses in its READY, as KIND=VALUE; one block, owned */
     struct {
         char *text;  /* why the training of this worker failed; owned; NULL: no failure */
         bool raised; /* the program of this worker has raised an exception */
-    } failure;       /* by its FINISHED */
+    } failure;       /* as its message FINISHED says */
 };
 
 /* ---- rounds --------------------------------------------------------------------------------- */
@@ -123,15 +123,15 @@ enum round_state {
  */
 struct round {
     enum round_state state;
-    uint64_t number;   /* 0: this struct holds no round */
+    uint64_t number;   /* the number of the round; 0: this struct holds no round */
     uint64_t previous; /* the number of the round before */
     uint64_t commit;   /* the commit that the round begins with */
     uint64_t check;    /* at a switch: the check at which all members left the previous round */
     enum msg_cause cause;
     struct VEC(uint64_t) members;      /* incarnations; the index is the rank */
     struct VEC(uint64_t) holders;      /* incarnations of the members that hold `commit` */
-    size_t entered, prepared, at_sent; /* number of members with this flag */
-    uint64_t max_check, min_check;     /* of the checks that members have named by NEXT_CHECK */
+    size_t entered, prepared, at_sent; /* members that said ENTERED, PREPARED, NEXT_CHECK */
+    uint64_t max_check, min_check;     /* the highest and lowest check that NEXT_CHECK named */
     size_t failed_by_exit; /* number of members whose program ended with an error of its own */
     size_t lost;           /* number of members that died in this round or before the next one */
     int64_t trains_us;     /* since when all members train; TIME_NEVER: not all of them train */
@@ -186,24 +186,24 @@ struct core_roster {
     struct core_values values;
     uint64_t incarnations; /* the highest incarnation that a worker got */
     size_t count[WORKER_STATE_COUNT];
-    size_t staying;         /* number of live workers whose `has_to_go` is false */
-    size_t going;           /* number of live workers whose `has_to_go` is true */
+    size_t staying;         /* live workers whose `has_to_go` is false */
+    size_t going;           /* live workers whose `has_to_go` is true */
     uint64_t offered_slots; /* number of slots of the listed hosts that have a connected agent */
     uint64_t done_slots;    /* number of slots of listed hosts in which a command ended with 0 */
 };
 
 /* The hosts that discovery names, and the runs of the discovery. Owner: listing.c. */
 struct core_listing {
-    /* hosts that stay on the list keep their order, new hosts follow */
+    /* the listed hosts: those that stay listed keep their order, and new hosts follow */
     struct hosts hosts;
     struct VEC(struct core_host *) list; /* the structs of `hosts`, in the same order */
     /* `discovering`: a discovery runs now; `discovered`: one has succeeded under this driver */
     bool discovering, discovered;
     int64_t next_us;                      /* when the next discovery begins */
     char failure[LIMIT_REASON_BYTES + 1]; /* why a discovery failed last; "": none has */
-    int64_t failure_us;                   /* when this failure was logged last */
+    int64_t failure_us;                   /* when `failure` was logged last */
     bool failing_said;                    /* the failure was logged, and no success came since */
-    struct view_discovery health;         /* without its text */
+    struct view_discovery health;         /* for status; its field `failure` is not used */
     struct core_joins joins;
 };
 
@@ -216,8 +216,7 @@ struct core_launch {
     struct VEC(uint64_t) told;
 };
 
-/* Facts that outlive a single round. Owner: round.c; of `pace` pace.c, of
- * `reported` reported.c. */
+/* Facts that outlive a single round. Owner: round.c; of `pace` pace.c, of `reported` reported.c. */
 struct core_rounds {
     uint64_t told; /* the highest round number that any agent may have been told */
     /* A round has trained from this commit: no later round may resume from an older commit. */
@@ -234,7 +233,7 @@ struct core_rounds {
 
 /* A change that is under way. Owner: change.c. */
 struct core_change {
-    /* When the change is abandoned; in use only while the job is PREPARING or PENDING. */
+    /* the deadline of the present phase; in use only while the job is PREPARING or PENDING */
     int64_t deadline_us;
     size_t kept_told; /* how many members that have to go are kept, as it was logged last */
 };
@@ -282,8 +281,8 @@ struct core_backoff {
 
 /* The driver itself waits for workers, for example until all of them train. Owner: waits.c. */
 struct core_watch {
-    int64_t since_us; /* since when the driver waits */
-    int64_t warn_us;  /* when the driver logs which workers have not come */
+    int64_t since_us; /* since when the driver waits for these workers */
+    int64_t warn_us;  /* when the driver logs which of them have not come */
 };
 
 /* Waits and remarks that workers have reported, and the warnings about them. Owner: stall.c. */
@@ -308,7 +307,7 @@ struct core_costs {
     struct view_histogram pauses[CAUSE_COUNT][PAUSE_PHASE_COUNT];
     struct view_notices notices; /* owner: notice.c */
     struct core_goodput goodput;
-    struct view_checkpoint checkpoints; /* of this driver, without the commit; checkpoint.c */
+    struct view_checkpoint checkpoints; /* its field `commit` is not used; owner: checkpoint.c */
 };
 
 /* Failures, for the verdict on the job and its exit text. Owner: loss.c. */
@@ -357,18 +356,18 @@ struct core_over {
     bool closed;                   /* a worker had already finished under an earlier driver */
     bool dismissed;                /* workers that have not finished were told DONE */
     uint32_t late_failures;        /* number of workers that failed after they had finished */
-    uint32_t finished, unfinished; /* number of workers that finished; that ended before */
+    uint32_t finished, unfinished; /* workers that finished their training; that did not */
     /* Number of workers that had finished and then fell silent: their exit code is not known. */
     uint32_t unseen;
     /* When the driver stops waiting for agents; in use only while the job is STOPPING. */
     int64_t deadline_us;
-    /* Until then it also waits for processes of hosts that have joined and lost their connection.
-     */
+    /* Until this moment the driver also waits for each process of a host that has joined
+     * (`hvd-agent --join`) and has lost its connection. */
     int64_t joins_until_us;
     int exit_code;
     char exit_text[LIMIT_REASON_BYTES + 1];
-    char late_failure[LIMIT_REASON_BYTES + 1]; /* the first of late_failures */
-    /* the number of hosts with workers that were not told of the end, and some of their names */
+    char late_failure[LIMIT_REASON_BYTES + 1]; /* the text of the first of them */
+    /* how many hosts with workers were not told that the job ends, and some of their names */
     uint32_t untold;
     char untold_names[LIMIT_REASON_BYTES / 2];
 };
@@ -376,7 +375,7 @@ struct core_over {
 /* The times while the job is FINISHING. Owner: finish.c. */
 struct core_finish {
     int64_t since_us;    /* when the first worker finished */
-    int64_t deadline_us; /* when finish_expire is called; TIME_NEVER: not set */
+    int64_t deadline_us; /* when the wait for the other workers ends; TIME_NEVER: not set */
 };
 
 struct core {

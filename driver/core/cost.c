@@ -15,6 +15,8 @@ const int64_t pause_bounds_us[PAUSE_BOUNDS] = {
     2500 * TIME_MS, 5 * TIME_S,   10 * TIME_S,   30 * TIME_S,   2 * TIME_MIN,  10 * TIME_MIN,
 };
 
+/* A switch begins to be prepared: notes the moment, from which cost_begin counts the time until the
+ * members agree. */
 void cost_prepare(struct core *core)
 {
     core->costs.prepare_us = core->now_us;
@@ -52,6 +54,7 @@ void cost_begin(struct core *core)
     core->costs.since_us = known_us;
 }
 
+/* Returns the longer of two durations: a phase of a change takes as long as its slowest member. */
 static int64_t cost_longer(int64_t one_us, int64_t other_us)
 {
     return one_us > other_us ? one_us : other_us;
@@ -80,6 +83,8 @@ static bool cost_is_known(const struct core *core)
     return core->costs.now.round == core->current.number && core->costs.since_us != TIME_NEVER;
 }
 
+/* Counts a duration in the histogram. The last count (index PAUSE_BOUNDS) is of durations longer
+ * than every bound. */
 static void cost_note(struct view_histogram *histogram, int64_t us)
 {
     size_t i = 0;

@@ -28,8 +28,8 @@ static void drain_record(struct core *core, const struct core_host *host, uint32
         drain->code = host->notice.open ? DRAIN_BY_MACHINE : DRAIN_COUNTED;
 }
 
-/* Begins the drain of a slot or host, or moves its deadline; logs and records that. `who` wants the
- * drain. */
+/* Begins the drain of a slot or host, or moves the deadline of its drain, and writes that to the
+ * log and the journal. `who`: the operator or the source of the notice. */
 static void drain_until(struct core *core, struct core_host *host, uint32_t slot, int64_t left_us,
                         const char *who)
 {
@@ -65,6 +65,8 @@ static void drain_until(struct core *core, struct core_host *host, uint32_t slot
     core_want_round(core);
 }
 
+/* An operator begins a drain of a slot or of the whole host. If the machine had given notice
+ * before, the drain is the operator's from now on, and the notice is not counted. */
 void drain_begin(struct core *core, struct core_host *host, uint32_t slot, int64_t left_us,
                  const char *who)
 {
@@ -75,26 +77,27 @@ void drain_begin(struct core *core, struct core_host *host, uint32_t slot, int64
     drain_until(core, host, slot, left_us, who);
 }
 
-/* PROTOCOL.md, K4: a repeated NOTICE changes nothing. Its deadline may differ by the time that the
- * message was on its way. So a deadline is new only if it is earlier than the known deadline by
- * more than a heartbeat interval. */
+/* Handles NOTICE: the machine will go away, so its host is drained until then. PROTOCOL.md, K4: a
+ * repeated NOTICE changes nothing. Its deadline may differ by the time that the message was on its
+ * way, so a deadline is new only if it is earlier than the known one by more than a heartbeat
+ * interval. */
 void drain_on_notice(struct core *core, struct core_host *host, const struct msg_notice *notice)
 {
     int64_t until_us = time_add(core->now_us, notice->left_us);
 
     if (host->draining && time_add(until_us, core->config.beat_us) >= host->drain_us)
         return;
+    /* A drain that an operator began stays the operator's: only the operator ends it. */
     if (!host->draining)
-        host->notice.given =
-            true; /* a drain that an operator began stays until the operator ends it */
+        host->notice.given = true;
     if (host->notice.given)
         notice_open(host, notice->left_us);
     drain_until(core, host, EVENT_WHOLE_HOST, notice->left_us, notice->source);
     notice_settle(core, host);
 }
 
-/* Ends the drain of a slot, or of the host itself (EVENT_WHOLE_HOST); a drain of single slots
- * stays. No drain: nothing happens. */
+/* Ends the drain of a slot, or of the host itself (EVENT_WHOLE_HOST); drains of its single slots
+ * stay. If there is no such drain, nothing happens. */
 void drain_end(struct core *core, struct core_host *host, uint32_t slot)
 {
     bool *draining;
@@ -110,6 +113,7 @@ void drain_end(struct core *core, struct core_host *host, uint32_t slot)
     core_want_slots(core);
 }
 
+/* Ends the drain of the host itself and the drains of all its slots. */
 void drain_end_all(struct core *core, struct core_host *host)
 {
     drain_end(core, host, EVENT_WHOLE_HOST);
@@ -117,6 +121,8 @@ void drain_end_all(struct core *core, struct core_host *host)
         drain_end(core, host, slot);
 }
 
+/* Ends the drain of the host if a notice of the machine began it. listing.c calls this when the
+ * host leaves the list or comes back to it; a drain of an operator stays. */
 void drain_end_notice(struct core *core, struct core_host *host)
 {
     if (host->notice.given)
@@ -184,6 +190,7 @@ void drain_expire(struct core *core)
                    host->name);
         drain_end(core, host, EVENT_WHOLE_HOST);
     }
-    for (size_t i = 0; i < core->roster.hosts.count; i++) /* hosts that are not listed, too */
+    /* all hosts, not only the listed ones: a notice ends when its host has no worker any more */
+    for (size_t i = 0; i < core->roster.hosts.count; i++)
         notice_settle(core, core->roster.hosts.items[i]);
 }

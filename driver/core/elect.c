@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A commit of a round that no agent was told comes from a damaged snapshot, or from an agent that
- * invents commits. */
+/* True: the commit may exist, because some agent may have been told its round. False: it comes from
+ * a damaged snapshot, or from an agent that invents commits; the caller ignores it. */
 bool elect_believes(const struct core *core, uint64_t commit)
 {
     return COMMIT_ROUND_OF(commit) <= core->rounds.told;
@@ -46,6 +46,7 @@ static const struct msg_held *elect_find(const struct worker *worker, uint64_t c
     return NULL;
 }
 
+/* True: the worker holds the elected commit with the elected checksum. */
 static bool elect_is_holder(const struct worker *worker, const struct election *election)
 {
     const struct msg_held *held = elect_find(worker, election->commit);
@@ -116,18 +117,18 @@ static bool can_serve(const struct core_host *host)
     return host->agent == AGENT_THERE && host->addresses.count;
 }
 
-/* True: the driver does not know yet which commit the worker of this slot has made last. The worker
- * was READY once, so it may have made commits. Now the worker is a member, leaving, finished or
+/* True: a worker is in this slot, and the driver does not know yet which commit it has made last.
+ * The worker was READY once, so it may have made commits. Now it is a member, leaving, finished or
  * dead, and its EXITED, which names its last commit, has not come. */
 static bool is_end_unknown(const struct core_slot *slot)
 {
     return slot->worker && slot->worker->joined && slot->worker->state > WORKER_READY;
 }
 
-/* Returns the newest commit that connected agents keep for slots whose workers are gone, without
- * the commit `but`. 0: the job can resume from no such commit, or an EXITED that may name a newer
- * one is still to come. */
-uint64_t elect_kept(const struct core *core, uint64_t but)
+/* Returns the newest commit that connected agents keep for slots whose workers are gone; the commit
+ * `except` is left out (0: none). 0: the job can resume from no such commit, or the EXITED of a
+ * dead worker is still to come, which may name a newer one. */
+uint64_t elect_kept(const struct core *core, uint64_t except)
 {
     uint64_t commit = 0;
 
@@ -138,8 +139,9 @@ uint64_t elect_kept(const struct core *core, uint64_t but)
             const struct core_slot *slot = &host->slots[k];
 
             if (is_end_unknown(slot) && slot->worker->state == WORKER_DOOMED)
-                return 0; /* the message EXITED comes soon, and may name a newer commit */
-            if (commit < slot->commit && slot->commit != but && !is_end_unknown(slot))
+                /* the EXITED of this dead worker comes soon, and may name a newer commit */
+                return 0;
+            if (commit < slot->commit && slot->commit != except && !is_end_unknown(slot))
                 commit = slot->commit;
         }
     }
@@ -179,7 +181,7 @@ struct msg_source_list elect_sources(struct core *core, uint64_t commit)
     }
     if (count || commit != core->checkpoint.newest)
         return (struct msg_source_list){ sources, count };
-    /* the address of a checkpoint is its folder */
+    /* No agent has the commit: the source is the checkpoint, whose address is its folder. */
     length = strlen(core->checkpoint.folder) + sizeof("checkpoint=");
     sources = tell_alloc(core, 1, sizeof(*sources));
     addresses = tell_alloc(core, 1, sizeof(*addresses));

@@ -9,19 +9,20 @@
 #include "driver/core/core_internal.h"
 
 struct election {
-    uint64_t commit; /* the elected commit; 0: no member holds any commit */
+    uint64_t commit; /* the highest commit that a member holds; 0: no member holds any commit */
+    /* the checksum that most holders of the commit have */
     uint64_t checksum;
-    size_t holders;
+    size_t holders; /* number of members that hold `commit` with `checksum` */
 };
 
 /* Elects among the members of the round. All members must be alive. */
 struct election elect(const struct core *core, const struct round *round);
 
 /* Returns the newest commit that only an agent keeps: the agent is connected, and no worker that
- * was a member is still in the slot of the commit. The commit `but` (0: none) is left out. Returns
- * 0 if the job could resume from no such commit. Returns 0 also while an agent still has to send
+ * was a member is still in the slot of the commit. The commit `except` (0: none) is left out.
+ * Returns 0 if the job could resume from no such commit, and also while an agent has still to send
  * the message EXITED about a dead worker, because EXITED may name a newer commit. */
-uint64_t elect_kept(const struct core *core, uint64_t but);
+uint64_t elect_kept(const struct core *core, uint64_t except);
 
 /* Returns the connected agents that keep this commit, as the sources of a ROUND that names no
  * holder. */

@@ -15,8 +15,8 @@ enum event_kind {
     EVENT_HOSTS_FAILED, /* a discovery failed; `text` says why */
     EVENT_AGENT_FAILED, /* no agent could be started on `host`; `text` says why */
     /* The agent of connection `peer` has sent `msg`. The agent has proved by its key that it is the
-     * agent of `host`, or by a token that it may join: `host` is TOKEN_PEER and the token's id
-     * then. The first message of a connection is a HELLO_AGENT. */
+     * agent of `host`, or by a token that it may join: then `host` is TOKEN_PEER and the token's
+     * id. The first message of a connection is a HELLO_AGENT, or a JOIN. */
     EVENT_MSG,
     EVENT_CLOSED, /* the connection `peer` is gone; `text` says why */
     /* So many strangers (clients without a key of the job) dial the port for agents that agents may
@@ -51,9 +51,11 @@ enum event_kind {
     EVENT_COUNT
 };
 
+/* the value of `slot` in a request about the whole host */
 #define EVENT_WHOLE_HOST UINT32_MAX
 
-/* No host has such a name. */
+/* The prefix of `host` in the events of a connection that has proved a token instead of a host's
+ * key. No host has a name that begins with it. */
 #define TOKEN_PEER "token:"
 
 /*
@@ -65,8 +67,8 @@ struct event {
     enum event_kind kind;
     int64_t now_us;  /* monotonic; later events never have an earlier time */
     int64_t wall_us; /* the time of day, used only for records that outlive the driver */
-    /* For how long the oldest action that the core has returned has waited for the records before
-     * it; 0: no action waits. */
+    /* For how long the oldest action that the driver has not carried out yet has waited for the
+     * journal records before it; 0: no action waits. */
     int64_t held_us;
     uint32_t peer;
     const struct msg *msg;
@@ -76,8 +78,9 @@ struct event {
     uint64_t key_version;
     const char *text;
     uint32_t slot;
-    int64_t left_us; /* TIME_NEVER: no deadline */
-    uint64_t ask;    /* the number of the operator's question; ACTION_REPLY names the same number */
+    /* the time until the deadline of a drain, or the end of a token; TIME_NEVER: none */
+    int64_t left_us;
+    uint64_t ask; /* the number of the operator's question; ACTION_REPLY names the same number */
     uint64_t commit;
     int code;
 };

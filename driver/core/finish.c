@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Sets the deadline of the phase JOB_FINISHING; core.c calls finish_expire then. */
 static void finish_by(struct core *core, int64_t deadline_us)
 {
     core->finish.deadline_us = deadline_us;
@@ -80,21 +81,22 @@ static void finish_close_membership(struct core *core)
         else if (worker_is_alive(worker) && worker->failure.raised)
             finish_mark(core, worker);
         else if (worker_is_alive(worker) && !over_is_unfinished(worker))
-            loss_kill(core, worker, "the job is finishing", true /* not to blame */,
-                      core->config.kill_grace_us);
+            loss_kill(core, worker, "the job is finishing",
+                      true /* excused: the worker is not to blame */, core->config.kill_grace_us);
     }
     if (broken)
         over_dismiss_all(core);
 }
 
-/* Keeps and logs why the training of this worker has failed. Members that make different calls all
- * fail with the same sentence: it is logged once. */
+/* Keeps the text of FINISHED as the reason why the training of this worker has failed, and logs it.
+ * If another worker has failed with the same text, the log line only names that worker. */
 static void finish_note_failure(struct core *core, struct worker *worker,
                                 const struct msg_finished *said)
 {
-    /* A code that train itself has chosen may be equal to one of the library. */
-    bool own = said->code > 0 || strstr(said->text, "an error of the program itself");
-    const char *named = own ? "" : tell_text(core, " (%s)", err_name(said->code));
+    /* `train` may return a code of its own that is equal to an error code of the library. The name
+     * of the library's code is added only if the code is the library's. */
+    bool of_program = said->code > 0 || strstr(said->text, "an error of the program itself");
+    const char *named = of_program ? "" : tell_text(core, " (%s)", err_name(said->code));
     const char *what = "the worker's program failed after its training";
     const struct worker *other;
     char name[WORKER_NAME_MAX], first[WORKER_NAME_MAX];
@@ -134,11 +136,13 @@ void finish_on_finished(struct core *core, struct worker *worker, const struct m
 
     if (worker->rank == RANK_NONE || !worker_is_alive(worker))
         return;
-    /* The worker's process ends soon. The text is kept as the reason of that end, because the exit
-     * code says less. */
+    /* The process of this worker ends soon. The text of FINISHED is kept as the reason of that end,
+     * because the exit code says less. */
     if (said->code || *said->text)
         finish_note_failure(core, worker, said);
     worker->failure.raised = said->code == HVD_E_EXCEPTION;
+    /* After a failed training the worker ends, and the round recovers without it. But while the job
+     * is FINISHING no round follows: a worker that has raised an exception has finished. */
     if (said->code && (!worker->failure.raised || core->job != JOB_FINISHING))
         return;
     finish_mark(core, worker);
@@ -147,6 +151,9 @@ void finish_on_finished(struct core *core, struct worker *worker, const struct m
     finish_hurry(core);
 }
 
+/* The agent of this host has come back while the job is FINISHING: DONE is sent again to its
+ * workers that may have missed it. Those are all unfinished workers after over_dismiss_all, before
+ * it only those that are in no round. */
 void finish_resume(struct core *core, struct core_host *host)
 {
     const struct worker *worker;
@@ -176,9 +183,9 @@ void finish_expire(struct core *core)
     for (size_t i = 0; core->over.dismissed && (worker = roster_next(core, &i));)
         if (over_is_unfinished(worker) && worker_is_heard(core, worker, core->config.stall_us))
             loss_kill(core, worker, "the job is done, but the worker has not ended",
-                      true /* not to blame */, core->config.kill_grace_us);
+                      true /* excused: the worker is not to blame */, core->config.kill_grace_us);
     if (core->job != JOB_FINISHING)
-        return; /* the kills have ended the last workers, and the job is stopping */
+        return; /* no worker is left after these kills, so over.c has begun to stop the job */
     over_dismiss_all(core);
 
     /* A worker whose training has finished may still write its result. The worker is never killed,

@@ -21,12 +21,12 @@ void goodput_look(struct core *core);
 /* A worker of this host has failed, by its own fault or by that of its host. */
 void goodput_note_failure(struct core *core, const char *host);
 
-/* Restores what a record says. False: no job can have it. */
+/* Restores the counts of a GOODPUT record. False: the record is impossible. */
 bool goodput_replay(struct core *core, const struct journal_record *record);
 
-/* goodput_record: fills in the record of one use; goodput_host_record: of the host with this
- * number, or, behind the last host, of all hosts without an entry of their own. False: there is
- * nothing to say about it. */
+/* goodput_record fills in the record of one use. goodput_host_record fills in that of the host with
+ * the index `number`, or, behind the last host, that of all hosts without an entry of their own.
+ * False: there is no such record. */
 bool goodput_record(const struct core *core, enum goodput_use use, struct journal_record *record);
 bool goodput_host_record(const struct core *core, size_t number, struct journal_record *record);
 

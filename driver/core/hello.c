@@ -114,9 +114,9 @@ static void hello_compare_workers(struct core *core, struct core_host *host,
 
         worker = roster_worker(core, report->incarnation);
         if (report->ended != ENDED_NOT) {
-            /* If this driver knows the ended worker on this host, the worker's last output and its
-             * EXITED follow the hello. If not, FORGET tells the agent to drop what it keeps of the
-             * worker. */
+            /* The report says that the worker has ended. If this driver knows the worker on this
+             * host, the worker's last output and its EXITED follow the hello. If not, FORGET tells
+             * the agent to drop what it keeps of the worker. */
             if (!worker || worker->host != host)
                 tell_forget(core, host, report->incarnation);
             continue;
@@ -131,7 +131,7 @@ static void hello_compare_workers(struct core *core, struct core_host *host,
             /* tell_kill needs no more of a worker than its incarnation and its host. */
             struct worker here = { .incarnation = report->incarnation, .host = host };
 
-            tell_kill(core, &here, 0, "the worker was counted as dead");
+            tell_kill(core, &here, 0 /* SIGKILL at once */, "the worker was counted as dead");
             continue;
         }
         /* PROTOCOL.md, section 7, "a host that was counted as dead comes back": its workers have
@@ -143,7 +143,7 @@ static void hello_compare_workers(struct core *core, struct core_host *host,
         CORE_TRACE(core, FACTS(.kind = KIND_WORKER_KILLED, OF_WORKER(worker)),
                    "%s still runs, and is killed: this worker was counted as dead",
                    worker_name(worker, name));
-        tell_kill(core, worker, 0, "the worker was counted as dead");
+        tell_kill(core, worker, 0 /* SIGKILL at once */, "the worker was counted as dead");
     }
 }
 
@@ -224,7 +224,7 @@ static void hello_resume(struct core *core, struct core_host *host)
         out->incarnation = worker->incarnation;
         if (core->current.number)
             tell_host(core, host, out);
-        tell_drain(core, worker, 0, "the worker has to leave");
+        tell_drain(core, worker, 0 /* at once */, "the worker has to leave");
     }
     if (unused && !may_be_needed) {
         host->ending = true;
@@ -232,9 +232,9 @@ static void hello_resume(struct core *core, struct core_host *host)
     }
 }
 
-/* Answers REFUSED over the connection `peer`, and closes it. name: the host whose key the
- * connection has proved. A refused agent is in no table; so `stranger` is made here to stand for
- * it, because tell_host needs a host that is connected (AGENT_THERE). */
+/* Answers REFUSED over the connection `peer`, and closes the connection. `name`: the host whose key
+ * the connection has proved. A refused agent is in no table; so `stranger` is made here to stand
+ * for it, because tell_host needs a host that is connected (AGENT_THERE). */
 static void hello_refuse(struct core *core, uint32_t peer, const char *name, const char *why)
 {
     struct core_host *host = roster_find_host(core, name), stranger = { .agent = AGENT_THERE };

@@ -21,14 +21,15 @@ struct core_host_key {
 /* The process on the host that has joined the job (`hvd-agent --join`). Owner: joins.c. */
 struct core_host_join {
     bool here;      /* the host has joined, and its lease is not over */
-    bool connected; /* over `peer` */
+    bool connected; /* the process has a connection to the driver, with the number `peer` */
     /* the process has dialled again while the job ended, and was told that the job is over */
     bool told;
     uint32_t peer;
-    uint64_t number; /* of the process */
+    /* a number that the process has chosen for itself, by which its next JOIN is known */
+    uint64_t number;
     uint32_t slots;
     int64_t heard_us; /* when a message of the process last came, or its connection broke */
-    int64_t said_us;  /* when the driver last sent it a message */
+    int64_t said_us;  /* when the driver last sent the process a message */
 };
 
 /* The notice of a machine, and how it is counted. Owner, but for the first field: notice.c. */
@@ -36,9 +37,10 @@ struct host_notice {
     /* The machine itself gave notice of its host's drain. If the host is still listed
      * DRAIN_NOTICE_LATE_US after drain_us, the drain ends. Owner: drain.c. */
     bool given;
-    bool open;       /* the host still has workers */
-    bool lost;       /* a member was lost before it could leave */
-    int64_t lead_us; /* from the notice to its deadline; TIME_NEVER: no deadline is known */
+    bool open; /* the notice is being counted: the host still has workers */
+    bool lost; /* a member was lost before it could leave */
+    /* the time from the notice to its deadline; TIME_NEVER: no deadline is known */
+    int64_t lead_us;
 };
 
 struct core_host {
@@ -79,7 +81,8 @@ struct core_host {
     bool draining;
     struct host_notice notice;
     int64_t drain_us;
-    /* the number of the last broadcast message that was sent to this host: see tell.c */
+    /* the number of the broadcast (a message to several hosts) that was sent to this host last: so
+     * no broadcast is sent twice to a host; see tell.c */
     uint64_t stamp;
     struct core_host_key key;
     struct core_host_join join;

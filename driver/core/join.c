@@ -12,6 +12,8 @@
 
 #include <inttypes.h>
 
+/* True: the worker holds a commit from which a round may still begin (resume_min_commit or a newer
+ * one). */
 static bool join_holds_min_commit(const struct core *core, const struct worker *worker)
 {
     for (size_t i = 0; i < worker->held_count; i++)
@@ -44,9 +46,9 @@ static void join_add(struct core *core, bool only_holders)
     }
 }
 
-/* Appends READY workers to core->next, up to --max-np members. While it chooses, `next_rank` marks
- * the workers that are chosen already, so that the second pass does not take a worker twice; the
- * end removes the marks. */
+/* Appends READY workers to core->next, up to --max-np members. During the choice `next_rank` marks
+ * the chosen workers, so that the second pass of join_add takes no worker twice; the last loop
+ * removes these marks. */
 void join_add_joiners(struct core *core)
 {
     struct round *next = &core->next;
@@ -64,8 +66,8 @@ void join_add_joiners(struct core *core)
         roster_worker(core, next->members.items[i])->next_rank = RANK_NONE;
 }
 
-/* True: one more round is allowed by --reset-limit. False: the job was just ended, because it is
- * not. The first round of a job (`told` is 0) is always allowed. */
+/* True: --reset-limit allows one more round. False: it does not, and the job was ended with this
+ * error. The first round of a job (rounds.told is 0) is always allowed. */
 bool join_allowed(struct core *core)
 {
     if (!core->rounds.told || core->config.reset_limit == CORE_NO_RESET_LIMIT ||

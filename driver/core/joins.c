@@ -17,11 +17,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Hosts that come within this time become hosts of the job together. */
+/* Hosts that join within this time after the last new list become hosts of the job together. */
 #define JOIN_TOGETHER_US   (100 * TIME_MS)
 #define REFUSALS_WINDOW_US (10 * TIME_S)
 #define REFUSALS_BURST     20
 
+/* Returns the host whose process `hvd-agent --join` has the connection `peer`; NULL: the connection
+ * is not of such a process. */
 struct core_host *joins_peer(const struct core *core, uint32_t peer)
 {
     for (size_t i = 0; core->config.join && i < core->roster.hosts.count; i++) {
@@ -33,14 +35,16 @@ struct core_host *joins_peer(const struct core *core, uint32_t peer)
     return NULL;
 }
 
-/* The list of hosts has to be made again. */
+/* Called when a host has joined or left: joins_apply makes the list of hosts again, in a step that
+ * is requested for now. */
 static void joins_change(struct core *core)
 {
     core->listing.joins.changed = true;
     core_want_timer(core, core->now_us);
 }
 
-/* The host leaves the job, as one that discovery no longer names. */
+/* The host has said bye, or was silent for a lease: it leaves the job, as a host that discovery
+ * does not name any more. */
 static void join_leave(struct core *core, struct core_host *host, const char *why)
 {
     CORE_TRACE(core, FACTS(.kind = KIND_HOST_LEFT, .host = host->name, .cause = why),
@@ -49,7 +53,8 @@ static void join_leave(struct core *core, struct core_host *host, const char *wh
     joins_change(core);
 }
 
-/* Answers REFUSED and closes the connection. `name`: what the stranger calls itself. */
+/* Answers a JOIN with REFUSED and closes the connection. `name`: the host's name in the JOIN, which
+ * is not proved. */
 static void join_refuse(struct core *core, uint32_t peer, const char *name, int code,
                         const char *why)
 {
@@ -67,7 +72,8 @@ static void join_refuse(struct core *core, uint32_t peer, const char *name, int 
     tell_join_close(core, peer, why);
 }
 
-/* Returns why the host may not join, and sets *ret_code; NULL: it may. */
+/* Decides about the JOIN of a host. NULL: the host may join, and the use of its token is recorded.
+ * Otherwise returns why it may not, with the error code in *ret_code. */
 static const char *join_judge(struct core *core, const struct event *event, int *ret_code)
 {
     const struct msg_join *join = &event->msg->u.join;
@@ -95,6 +101,9 @@ static const char *join_judge(struct core *core, const struct event *event, int 
     return why;
 }
 
+/* Handles JOIN, the first message of the process `hvd-agent --join` of a host. An accepted host is
+ * welcomed, and joins_apply will list it. While the job ends, the process is told that the job is
+ * over. */
 void joins_on_join(struct core *core, const struct event *event)
 {
     const struct msg_join *join = &event->msg->u.join;
@@ -145,13 +154,15 @@ void joins_on_join(struct core *core, const struct event *event)
                   host->name, tell_text(core, "%s", join->version), HVD_VERSION_TEXT);
     tell_join_peer(core, event->peer, NULL, tell_welcome(core));
     core_want_timer(core, time_add(core->now_us, core->config.lease_us));
-    /* A start that was asked for while the process was away, or an agent that does not find this
-     * driver. */
+    /* An agent is wanted here: its start was requested while this process was away, or the agent
+     * does not find this driver. START goes to the process that has just joined. */
     if (host->agent == AGENT_STARTING ||
         (host->agent == AGENT_AWAY && (host->listed || host->taken)))
         keys_start_agent(core, host);
 }
 
+/* Handles a later message of the process: any message renews its lease, and BYE lets the host leave
+ * at once. */
 void joins_on_msg(struct core *core, struct core_host *host, const struct msg *msg)
 {
     host->join.heard_us = core->now_us;
@@ -161,11 +172,14 @@ void joins_on_msg(struct core *core, struct core_host *host, const struct msg *m
         join_leave(core, host, tell_text(core, "%s", msg->u.bye.reason));
         break;
     default:
-        break; /* BEAT; NOT_STARTED goes to agents.c; other messages mean nothing over this
-                  connection */
+        /* BEAT needs no more than the renewed lease, and agents.c handles NOT_STARTED. Other
+         * messages have no meaning on this connection. */
+        break;
     }
 }
 
+/* The connection of the process is gone. The host keeps its place for one lease, in which the
+ * process may dial again. */
 void joins_on_closed(struct core *core, struct core_host *host, const char *why)
 {
     CORE_TRACE(core, FACTS(.kind = KIND_AGENT_LOST, .host = host->name, .cause = why),
@@ -175,6 +189,8 @@ void joins_on_closed(struct core *core, struct core_host *host, const char *why)
     core_want_timer(core, time_add(core->now_us, core->config.lease_us));
 }
 
+/* Called when the driver starts: the tokens of the journal are accepted, and the list of hosts is
+ * made soon. After a takeover joins_apply first waits one lease for the hosts that have workers. */
 void joins_start(struct core *core)
 {
     if (!core->config.join)
@@ -187,6 +203,7 @@ void joins_start(struct core *core)
     joins_change(core);
 }
 
+/* Sends BEAT to each connected process to which nothing was sent for a heartbeat interval. */
 void joins_beat(struct core *core)
 {
     for (size_t i = 0; core->config.join && i < core->roster.hosts.count; i++) {
@@ -199,8 +216,9 @@ void joins_beat(struct core *core)
     }
 }
 
-/* Makes the hosts that have joined those of the job, if they have changed: with their slots; with
- * JOIN_LISTED only those that discovery names too, with the smaller number of slots. */
+/* Makes the list of the job's hosts again, if hosts have joined or left, or discovery has named
+ * hosts. With JOIN_ALONE these are all hosts that have joined. With JOIN_LISTED these are the hosts
+ * that discovery names and that have joined, each with the smaller number of slots. */
 static void joins_apply(struct core *core)
 {
     struct core_joins *joins = &core->listing.joins;
@@ -245,6 +263,8 @@ static void joins_apply(struct core *core)
     hosts_release(&hosts);
 }
 
+/* Lets the hosts go whose process was silent for a lease, and then makes the list of hosts again if
+ * it has changed. */
 void joins_expire(struct core *core)
 {
     if (!core->config.join || core->job >= JOB_STOPPING)
@@ -266,6 +286,8 @@ void joins_expire(struct core *core)
     joins_apply(core);
 }
 
+/* The job is over: tells the processes of joined hosts to end, and returns the last action, the
+ * exit of this driver. A driver that was replaced tells them nothing, as the job goes on. */
 void joins_end(struct core *core)
 {
     bool told = core->over.exit_code != CORE_REPLACED;

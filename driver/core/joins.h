@@ -16,14 +16,16 @@ void joins_on_join(struct core *core, const struct event *event);
  * connection. */
 struct core_host *joins_peer(const struct core *core, uint32_t peer);
 
-/* A later message of the process, and the end of its connection. */
+/* joins_on_msg handles each later message of the process `hvd-agent --join` on this host,
+ * joins_on_closed the end of its connection. */
 void joins_on_msg(struct core *core, struct core_host *host, const struct msg *msg);
 void joins_on_closed(struct core *core, struct core_host *host, const char *why);
 
 /* The driver starts. After a takeover the hosts that have workers have a lease to join again. */
 void joins_start(struct core *core);
 
-/* Sends heartbeats; ends what is overdue, and makes the hosts that have joined those of the job. */
+/* joins_beat sends heartbeats to the processes that have joined. joins_expire lets silent hosts
+ * leave, and makes the list of the job's hosts again if it has changed. */
 void joins_beat(struct core *core);
 void joins_expire(struct core *core);
 

@@ -14,11 +14,12 @@
 /* A token with which hosts may join. */
 struct core_token {
     char text[LIMIT_TOKEN_TEXT_BYTES + 1]; /* its id, a blank, the digits of its key */
-    char *host;                            /* the only host that may use it; NULL: any */
+    char *host;                            /* the only host that may use the token; NULL: any */
     uint32_t uses;                         /* how many hosts may use the token; 0: any number */
-    int64_t until_wall_us;                 /* the time of day; TIME_NEVER: always */
+    /* the time of day when the token expires; TIME_NEVER: it never does */
+    int64_t until_wall_us;
     bool revoked;
-    struct VEC(char *) used; /* the hosts that have joined with it; empty without `uses` */
+    struct VEC(char *) used; /* the hosts that have joined with the token; empty if `uses` is 0 */
 };
 
 /* Hosts that join by themselves. Owner: joins.c; of `tokens` tokens.c; of the hosts that discovery

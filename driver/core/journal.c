@@ -23,7 +23,7 @@ const char *journal_kind_name(enum journal_kind kind)
     return (size_t)kind < ARRAY_SIZE(names) && names[kind] ? names[kind] : "?";
 }
 
-/* Writes the line of a record that only counts. */
+/* Writes the line of a NOTICE or GOODPUT record for journal_describe. */
 static void journal_describe_counts(const struct journal_record *record,
                                     char line[JOURNAL_LINE_MAX])
 {

@@ -12,7 +12,7 @@
 #include "proto/msg.h"
 
 enum journal_kind {
-    JOURNAL_TERM = 1, /* a driver has begun `term` */
+    JOURNAL_TERM = 1, /* a driver has begun, whose number is `term` */
     /* The worker `incarnation` in `slot` of `host` may exist from wall_us on. `value`: 1 + the rank
      * that it is told; 0: some worker of the job has joined before, so rounds give the ranks. */
     JOURNAL_LAUNCH = 2,
@@ -28,7 +28,8 @@ enum journal_kind {
     /* The worker `incarnation` has ended, as `ended` and `value` say. `code`: an enum
      * journal_blame. */
     JOURNAL_ENDED = 8,
-    /* `slot`, or all of `host`, is drained until wall_us (0: no more). `code`: a journal_drain. */
+    /* `slot`, or all of `host`, is drained until wall_us (0: ended). `code`: an enum
+     * journal_drain. */
     JOURNAL_DRAIN = 9,
     JOURNAL_OVER = 10, /* the job has ended with `code` and `text` */
     /* The counts of failures without progress:
@@ -56,9 +57,9 @@ enum journal_kind {
      * use it ("": any), `value` for how many hosts it is good (0: any number), wall_us until when.
      * USED: `host` has joined with it. */
     JOURNAL_TOKEN = 15,
-    /* The notice of the machine of `host` has ended ("": compact.h). `code` notices have ended so
-     * far, `value` of them were honoured; the least lead time of these is `check`, the least margin
-     * `manifest` (microseconds). */
+    /* The notice of the machine of `host` has ended ("": only the counts). `code` notices have
+     * ended so far, `value` of them were honoured; the least lead time of these is `check`, the
+     * least margin `manifest` (microseconds). */
     JOURNAL_NOTICE = 16,
     /* For the use `slot` (enum goodput_use) the job has spent `check` microseconds of workers, and
      * `manifest` of time, up to wall_us. With `host`: workers there have failed `check` times
@@ -70,14 +71,13 @@ enum journal_kind {
  * changed; the record says which call of the worker was the last, and its sum (compact.h). */
 enum journal_value { VALUE_SET, VALUE_ADDED, VALUE_DELETED, VALUE_NUMBER, VALUE_COUNT };
 
-/* BY_MACHINE: by a notice of the machine. COUNTED: a JOURNAL_NOTICE counts that notice already. */
+/* BY_MACHINE: a notice began the drain. COUNTED: the same; a JOURNAL_NOTICE counts that notice. */
 enum journal_drain { DRAIN_BY_OPERATOR, DRAIN_BY_MACHINE, DRAIN_COUNTED };
 
 enum journal_token { TOKEN_MADE, TOKEN_USED, TOKEN_REVOKED, TOKEN_CODE_COUNT };
 
 /* HOST_KEY_NONE: the host has no key any more. HOST_KEY_MORE: the host has the key of this version,
- * and also the key before, if there is one. HOST_KEY_ONLY: of its keys the host has only this
- * one. */
+ * and also the key before, if there is one. HOST_KEY_ONLY: the host has only this key. */
 enum journal_key { HOST_KEY_NONE, HOST_KEY_MORE, HOST_KEY_ONLY };
 
 /* How progress.c counts the end of a worker. SLOT, HOST: a member failed, by the fault of its slot

@@ -50,6 +50,7 @@ static void keys_end_old(struct core *core, struct core_host *host)
     tell_key(core, host, host->key.old, false /* the key is refused */);
     host->key.old = 0;
     host->key.told_us = 0;
+    /* one host less for the change of keys to wait for */
     if (core->roster.keys.left)
         core->roster.keys.left--;
 }
@@ -100,7 +101,8 @@ static void keys_tell(struct core *core, struct core_host *host)
 
     if (!host->key.told_us)
         host->key.told_us = core->now_us;
-    msg->u.rekey.epoch = host->key.version; /* driver/io adds the key */
+    /* the message has only the version: driver/io adds the key itself */
+    msg->u.rekey.epoch = host->key.version;
     tell_host(core, host, msg);
 }
 
@@ -250,8 +252,8 @@ void keys_look(struct core *core)
 
         if (!host->key.old)
             continue;
-        keys->left++; /* counted as left here; keys_end_old subtracts it again if the old key
-                       * ends now */
+        /* counted as a host with an old key; keys_end_old subtracts it if the key ends now */
+        keys->left++;
         if (keys_is_over(core, host, &keys->look_us))
             keys_end_old(core, host);
     }

@@ -69,6 +69,8 @@ void lease_beat(struct core *core)
     }
 }
 
+/* Handles EVENT_CROWDED, which comes again and again while strangers (clients without a key of the
+ * job) crowd the port that agents dial. Only the first event of such a time is logged. */
 void lease_on_crowd(struct core *core)
 {
     if (core->now_us - core->leases.crowded_us > CROWD_OVER_US)
@@ -78,9 +80,9 @@ void lease_on_crowd(struct core *core)
     core->leases.crowded_us = core->now_us;
 }
 
-/* True: since since_us strangers (clients without a key of the job) have crowded the port that
- * agents dial. docs/stories.md, `strangers_keep_an_agent_out`: they may have kept out an agent that
- * had to dial. So its host is not charged, and is used as before. */
+/* True: after since_us strangers (clients without a key of the job) have crowded the port that
+ * agents dial. docs/stories.md, `strangers_keep_an_agent_out`: an agent that had to dial may not
+ * have got in. So its host is not charged with a failure, and is used as before. */
 static bool lease_was_crowded(const struct core *core, int64_t since_us)
 {
     return core->leases.crowded_us >= since_us;
@@ -131,12 +133,13 @@ static void lease_lose_host(struct core *core, struct core_host *host, const cha
     for (size_t slot = 0; (worker = roster_next_on(host, &slot));) {
         loss_doom(core, worker, &silent);
         if (!host->listed)
+            /* no agent of an unlisted host will report the end of this worker */
             roster_remove(core, worker);
     }
     if (to_blame)
         loss_charge_host(core, host, why);
     core_want_slots(core);
-    over_check_job(core); /* the host may be the last one for which over.c waited */
+    over_check_job(core); /* a job that ends may have waited for this host alone */
 }
 
 /* True: no agent was heard after this host fell silent, so this driver itself may be cut off. Then
@@ -186,13 +189,14 @@ static bool lease_is_spared(struct core *core, struct core_host *host)
     return true;
 }
 
-/* True: the host has left the job, and its agent was told to end and has not ended in time. Then
- * the host is counted as dead, so that its key can be ended. */
+/* True: the host has left the job, its agent was told to end, and has not ended --kill-grace and a
+ * lease later. Then the caller counts the host as dead, so that its key can be ended. */
 static bool lease_stays_on(struct core *core, struct core_host *host)
 {
     int64_t until_us;
 
     if (host->listed || host->taken || !host->ending) {
+        /* A host that is listed again begins anew when it leaves the next time. */
         host->leave_us = host->listed ? 0 : host->leave_us;
         return false;
     }

@@ -18,7 +18,8 @@ void lease_beat(struct core *core);
  * dial. */
 void lease_on_crowd(struct core *core);
 
-/* Judges all agents whose lease has run out. */
+/* Judges all agents whose lease has run out: an agent counts as dead, or the driver waits for
+ * it. */
 void lease_expire(struct core *core);
 
 #endif

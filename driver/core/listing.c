@@ -20,8 +20,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* the same failure of discovery is logged at most this often */
 #define SAME_FAILURE_US TIME_MIN
 
+/* Asks for one discovery, unless one runs, the job is ending, or its hosts come only by joining
+ * (JOIN_ALONE). */
 void listing_discover(struct core *core)
 {
     core->listing.next_us = TIME_NEVER;
@@ -32,7 +35,8 @@ void listing_discover(struct core *core)
     tell_discover(core);
 }
 
-/* The discovery has ended: the next one begins after the interval. */
+/* Called when a discovery has ended, well or not: sets the time of the next one to one
+ * --discovery-interval from now. */
 static void listing_discover_again(struct core *core)
 {
     core->listing.discovering = false;
@@ -58,11 +62,12 @@ static bool listing_list(struct core *core)
         if (!host || !roster_slots(core, host, slots))
             return false;
         if (!host->listed && listing->discovered) {
-            /* A notice may have come while the host was not listed. */
+            /* While the host was not listed its machine may have given notice: it is back, so that
+             * drain ends. */
             drain_end_notice(core, host);
             if (host->agent == AGENT_AWAY)
-                /* The agent may be lost. Then no start was requested while the host was not listed,
-                 * so it is requested now. */
+                /* The agent of this host is away and may be dead. No agent was started while the
+                 * host was not listed, so the start is requested now. */
                 keys_start_agent(core, host);
         }
         roster_list_host(core, host, (uint32_t)i, slots);
@@ -154,6 +159,8 @@ static bool listing_apply_hosts(struct core *core, const struct hosts *hosts, st
     return true;
 }
 
+/* Makes `hosts` the hosts of the job; called with the result of discovery, or with the hosts that
+ * have joined. From now on the driver knows which hosts are listed. */
 void listing_set(struct core *core, const struct hosts *hosts)
 {
     struct diff diff;
@@ -186,7 +193,7 @@ void listing_on_hosts(struct core *core, const struct hosts *hosts)
         listing_set(core, hosts);
     } else if (hosts_copy(hosts, &core->listing.joins.found)) {
         core_fail(core);
-    } else { /* joins.c makes the list, of those hosts that have joined */
+    } else { /* joins_apply makes the list: the hosts that discovery names and that have joined */
         core->listing.joins.found_times++;
         core_want_timer(core, core->now_us);
     }

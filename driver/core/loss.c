@@ -56,13 +56,16 @@ void loss_charge_host(struct core *core, const struct core_host *host, const cha
     loss_charge(core, host->name, BLACKLIST_WHOLE_HOST, 0, why);
 }
 
+/* A worker has said READY: the count of workers in a row that failed before READY begins again at
+ * 0. */
 void loss_forget_boots(struct core *core)
 {
     core->failures.boots_in_a_row = 0;
 }
 
-/* Returns the reason of the end in words. `complaint`: what the worker said of its failed training
- * (FINISHED with a code), which explains more than the exit code. */
+/* Returns the reason of the worker's end in words: the text of `ending` if it has one; otherwise
+ * the exit code or signal, with what the worker said of its failed training in FINISHED, which
+ * explains more. */
 static const char *loss_reason(struct core *core, const struct worker *worker,
                                const struct ending *ending)
 {
@@ -85,6 +88,7 @@ static const char *loss_reason(struct core *core, const struct worker *worker,
     }
 }
 
+/* True: the process ended by itself with exit code 0. */
 static bool is_clean(const struct ending *ending)
 {
     return ending->ended == ENDED_EXIT && ending->value == 0;
@@ -98,8 +102,8 @@ static bool is_plain_success(const struct core *core, const struct worker *worke
     return is_clean(ending) && !ending->text && !worker->joined && !core->launch.anyone_joined;
 }
 
-/* Counts what the end means for the slot and for the job as a whole. round_lost decides about the
- * round. */
+/* Adds the end to the counts of the slot (failed_boots), of the round (round_note_error) and of the
+ * job (over_note_end). round_lost decides later whether the round is revoked. */
 static void loss_count(struct core *core, struct worker *worker, const struct ending *ending,
                        const char *why, bool to_blame)
 {
@@ -135,7 +139,8 @@ static void loss_count(struct core *core, struct worker *worker, const struct en
     }
 }
 
-/* Logs the end of a worker. Its complaint about a failed training was logged when it came. */
+/* Logs the end of a worker for the reason `why`. If its training failed, its FINISHED was logged
+ * with the reason when it came, so here the line has only the exit code. */
 static void loss_trace(struct core *core, const struct worker *worker, const struct ending *ending,
                        const char *why, bool to_blame)
 {
@@ -197,7 +202,7 @@ static void loss_handle(struct core *core, struct worker *worker, const struct e
 
     if (record->code)
         goodput_note_failure(core, worker->host->name);
-    /* The time for which the worker ran well lets older failures of its slot fade, however the
+    /* The time for which the worker ran well forgives older failures of its slot, however the
      * worker ended. The changed records in `healthy` need not be stored (blacklist.h). */
     if (worker->joined)
         blacklist_healthy(&core->blacklist, worker->host->name, worker->slot, worker->launched_us,
@@ -213,7 +218,7 @@ static void loss_handle(struct core *core, struct worker *worker, const struct e
         if (worker_is_alive(other))
             loss_kill(core, other,
                       "the worker's host is set aside, because another worker failed there",
-                      true /* not to blame */, core->config.kill_grace_us);
+                      true /* excused: the worker is not to blame */, core->config.kill_grace_us);
     over_check_job(core);
 }
 
@@ -233,6 +238,8 @@ void loss_ended(struct core *core, struct worker *worker, const struct ending *e
     notice_settle(core, host);
 }
 
+/* Counts the worker as dead from now on, although its process may still run; the message EXITED
+ * about it comes later. A worker that is DOOMED already was judged before. */
 void loss_doom(struct core *core, struct worker *worker, const struct ending *ending)
 {
     if (worker->state != WORKER_DOOMED)

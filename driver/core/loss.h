@@ -13,7 +13,7 @@ struct ending {
     /* The reason in words; NULL: a text such as "exit code 1" is made from `ended` and `value`. */
     const char *text;
     bool excused; /* neither this worker nor its slot is to blame */
-    bool of_host; /* its host has failed */
+    bool of_host; /* the whole host of the worker has failed */
 };
 
 /* The worker's process is gone: the worker is removed from the table, and its agent is told

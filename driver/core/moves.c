@@ -73,7 +73,7 @@ static const struct move agent_moves[] = {
 };
 /* clang-format on */
 
-/* The names are in the order of their enums. */
+/* Names of the states for logs, in the order of the enums. */
 static const char *const job_names[] = { "new",       "gathering", "running",
                                          "preparing", "pending",   "recovering",
                                          "finishing", "stopping",  "over" };

@@ -8,11 +8,11 @@
 
 #include "driver/core/core_internal.h"
 
-#define MOVE_ANY 255 /* the move is possible from each other state */
+#define MOVE_ANY 255 /* as `from`: the move is allowed from every other state */
 
 struct move {
-    unsigned char from, to;
-    const char *when;
+    unsigned char from, to; /* states of the machine's enum */
+    const char *when;       /* the cause, as states.md has it; the code does not use it */
 };
 
 struct machine {
@@ -26,7 +26,7 @@ struct machine {
 extern const struct machine job_machine;    /* enum job_state */
 extern const struct machine worker_machine; /* enum worker_state */
 extern const struct machine round_machine;  /* enum round_state */
-extern const struct machine agent_machine;  /* enum agent_state, of a host */
+extern const struct machine agent_machine;  /* enum agent_state, the agent of a host */
 
 /* Panics when the table has no move between these states. */
 void machine_check(const struct machine *machine, unsigned from, unsigned to);

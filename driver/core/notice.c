@@ -12,25 +12,31 @@
 
 #include <inttypes.h>
 
+/* Begins to count a notice of the host's machine: it goes away in left_us (TIME_NEVER: not known).
+ * If a notice of the host is being counted already, only an unknown deadline is filled in. */
 void notice_open(struct core_host *host, int64_t left_us)
 {
     if (!host->notice.open)
         host->notice = (struct host_notice){ .given = true, .open = true, .lead_us = left_us };
     else if (host->notice.lead_us == TIME_NEVER)
-        host->notice.lead_us = left_us; /* the first deadline that is known */
+        host->notice.lead_us = left_us; /* the deadline was not known before */
 }
 
+/* A member was lost on this host: if a notice is being counted, it will not count as honoured. */
 void notice_lost(struct core_host *host)
 {
     if (host->notice.open)
         host->notice.lost = true;
 }
 
+/* Stops counting the notice of this host, which then counts neither as honoured nor as missed. */
 void notice_drop(struct core_host *host)
 {
     host->notice.open = false;
 }
 
+/* Fills the fields of a NOTICE record with the counts of this job so far; journal.h says which
+ * field has which count. */
 void notice_record(const struct core *core, struct journal_record *record)
 {
     const struct view_notices *all = &core->costs.notices;
@@ -41,11 +47,14 @@ void notice_record(const struct core *core, struct journal_record *record)
     record->manifest = (uint64_t)all->least_margin_us;
 }
 
+/* Writes a duration in whole milliseconds, or "not known" for TIME_NEVER. */
 static const char *notice_time(int64_t us, char text[TIME_TEXT_MAX])
 {
     return us == TIME_NEVER ? "not known" : time_format(us - us % TIME_MS, text);
 }
 
+/* Ends the notice of this host when the host has no worker any more: counts it as honoured, unless
+ * a member was lost, then logs it and writes the counts to the journal. */
 void notice_settle(struct core *core, struct core_host *host)
 {
     struct view_notices *all = &core->costs.notices;
@@ -89,6 +98,8 @@ void notice_settle(struct core *core, struct core_host *host)
     notice_record(core, record);
 }
 
+/* Restores the counts of a NOTICE record. The record was written when a notice ended, so the notice
+ * of its host is over. False: the record is impossible. */
 bool notice_replay(struct core *core, const struct journal_record *record)
 {
     struct core_host *host;

@@ -8,8 +8,9 @@
 
 #include "driver/core/core_internal.h"
 
-/* The drain of the host is a notice with left_us from now on. Another notice for the same drain
- * keeps the longest lead. */
+/* A machine gave notice that its host goes away in left_us (TIME_NEVER: not known): the notice is
+ * counted from now on. A repeated notice for the same drain only fills in a deadline that was not
+ * known. */
 void notice_open(struct core_host *host, int64_t left_us);
 
 /* A member of the current round was lost on this host, before it could leave. */
@@ -22,10 +23,10 @@ void notice_settle(struct core *core, struct core_host *host);
  * not honoured. */
 void notice_drop(struct core_host *host);
 
-/* Restores the counts of a NOTICE. false: the record is impossible. */
+/* Restores the counts of a NOTICE record of the journal. False: the record is impossible. */
 bool notice_replay(struct core *core, const struct journal_record *record) MUST_CHECK;
 
-/* Fills the fields of a NOTICE with the counts so far. */
+/* Fills the fields of a NOTICE record with the counts so far. */
 void notice_record(const struct core *core, struct journal_record *record);
 
 #endif

@@ -24,9 +24,10 @@
 /* When this many workers have failed and no worker has joined, the job fails; fewer failures may be
  * bad luck. */
 #define FAILURES_ALONE 3
-#define FAILED_BOOTS   10 /* workers in a row that failed before READY, in the whole job */
-#define SLOT_BOOTS     3  /* workers in a row that failed before READY, in one slot */
-#define FRUITLESS_MAX  5  /* fruitless rounds in a row */
+/* the job may fail after this many workers in a row that failed before READY */
+#define FAILED_BOOTS  10
+#define SLOT_BOOTS    3 /* a slot is hopeless after this many such failures in it */
+#define FRUITLESS_MAX 5 /* the job may fail after this many rounds in a row that gained nothing */
 
 /* ---- the job ends --------------------------------------------------------------------------- */
 
@@ -82,6 +83,7 @@ static void over_end(struct core *core, int code, const char *text)
     over_check_job(core);
 }
 
+/* Ends the job with the exit code CORE_FAILED and this text. */
 void over_fail(struct core *core, const char *why)
 {
     over_end(core, CORE_FAILED, why);
@@ -101,6 +103,8 @@ void over_stop(struct core *core, const char *who)
     over_end(core, CORE_STOPPED, tell_text(core, "stopped by %s", who));
 }
 
+/* A driver that takes over goes on with the end of a job that an earlier driver had ended: STOP is
+ * sent to all agents again. */
 void over_restart(struct core *core)
 {
     over_tell_all(core);
@@ -122,9 +126,10 @@ void over_note_untold(struct core *core, const struct core_host *host)
     over->untold++;
 }
 
-/* docs/stories.md, `ctrl_c_with_a_host_cut_off`: the last words name the hosts that were not told.
- * An agent that runs notices after a lease that no driver is there, and waits for the grace; one
- * that is frozen does so when it runs again. */
+/* Returns the text with which the driver ends. docs/stories.md, `ctrl_c_with_a_host_cut_off`: if
+ * hosts could not be told STOP, the text names some of them, and says when their workers end. An
+ * agent that runs notices after a lease that no driver is left, and ends its workers after
+ * --driver-grace; a frozen agent does that when it runs again. */
 const char *over_last_words(struct core *core)
 {
     const struct core_over *over = &core->over;
@@ -142,6 +147,8 @@ const char *over_last_words(struct core *core)
                      over->exit_text, over->untold, over->untold_names, alone);
 }
 
+/* The time for the agents to end after STOP is over. Agents that are away count as not told, and
+ * the job is over. */
 void over_expire(struct core *core)
 {
     core->over.deadline_us = TIME_NEVER;
@@ -153,11 +160,13 @@ void over_expire(struct core *core)
 
 /* ---- workers that are left when others have finished ---------------------------------------- */
 
+/* True: the worker has said READY and is alive, and its training has not finished. */
 bool over_is_unfinished(const struct worker *worker)
 {
     return worker_is_alive(worker) && worker->state > WORKER_BOOTING;
 }
 
+/* Sends DONE to a worker: the job is done without it, so it need not train on. */
 void over_dismiss(struct core *core, const struct worker *worker)
 {
     tell_host(core, worker->host, tell_msg(core, MSG_DONE, worker->incarnation, 0));
@@ -178,6 +187,7 @@ void over_dismiss_all(struct core *core)
             over_dismiss(core, worker);
 }
 
+/* Counts a worker whose training has finished (FINISHED), for the exit text of the job. */
 void over_note_finished(struct core *core)
 {
     core->over.finished++;
@@ -203,11 +213,10 @@ void over_note_end(struct core *core, const struct worker *worker, const struct 
 
 /* ---- hopeless jobs -------------------------------------------------------------------------- */
 
-/* True: members of the last round have still to stop, or a worker that was launched less than
- * --start-timeout ago may still join. docs/stories.md, `one_host_cannot_start_anything`: failures
- * on one host do not end the job while workers in other slots may still join; and
- * `a_slot_fails_while_a_member_stops`: nor while survivors stop, which may go on without that slot.
- */
+/* True: the job need not fail yet because of workers that fail to start. docs/stories.md,
+ * `a_slot_fails_while_a_member_stops`: members of the last round have still to stop, and may go on
+ * without the failing slot. `one_host_cannot_start_anything`: a worker in another slot, launched
+ * less than --start-timeout ago, may still join. */
 bool over_awaits_others(const struct core *core)
 {
     const struct worker *worker;
@@ -263,8 +272,7 @@ static bool over_is_stillborn(const struct core *core)
  * failures. */
 static void over_check_failures(struct core *core)
 {
-    /* no round trains */
-    bool stands = core->job == JOB_GATHERING || core->job == JOB_RECOVERING;
+    bool no_round_trains = core->job == JOB_GATHERING || core->job == JOB_RECOVERING;
     uint64_t boots = core->failures.boots_in_a_row;
     const struct round *round = &core->current;
 
@@ -279,7 +287,7 @@ static void over_check_failures(struct core *core)
         over_fail(core,
                   tell_text(core, "every worker failed before it joined; the first failure: %s",
                             core->rounds.first_failure));
-    } else if (stands && boots >= FAILED_BOOTS && boots >= 3 * (uint64_t)core->config.np &&
+    } else if (no_round_trains && boots >= FAILED_BOOTS && boots >= 3 * (uint64_t)core->config.np &&
                !over_awaits_others(core)) {
         /* Workers fail one after the other before they join. This ends the job even if
          * --progress-restarts sets no limit. */
@@ -290,8 +298,8 @@ static void over_check_failures(struct core *core)
     }
 }
 
-/* True: the process of a host that has joined is not connected, and is still expected: when it
- * dials again it is told that the job is over. */
+/* True: a host that has joined (it has a key) has lost the connection of its process, and the
+ * process is still expected: when it dials again it is told that the job is over. */
 static bool over_awaits_join(const struct core *core)
 {
     if (!core->config.join || core->now_us >= core->over.joins_until_us)
@@ -339,7 +347,8 @@ void over_check_job(struct core *core)
          * code is CORE_FINISHED, unless a worker failed after its training. */
         left += count[WORKER_FINISHED] + count[WORKER_LEAVING];
         if (left > count[WORKER_FINISHED] && over->unfinished)
-            over_dismiss_all(core); /* a member died while it trained */
+            /* a member has ended before it finished, so the others cannot go on */
+            over_dismiss_all(core);
         if (left)
             break;
         if (over->unfinished)
@@ -396,6 +405,7 @@ static bool over_is_hopeless(const struct core *core)
     return any;
 }
 
+/* True: a round runs, and all its members train. */
 static bool over_all_train(const struct core *core)
 {
     return core->job >= JOB_RUNNING && core->job <= JOB_PENDING &&
@@ -493,7 +503,7 @@ void over_judge_shortage(struct core *core)
     if (shortage->counted_us != TIME_NEVER) {
         shortage->left_us -= core->now_us - shortage->counted_us;
         if (shortage->left_us < 0)
-            shortage->left_us = 0; /* this step of the core came late */
+            shortage->left_us = 0; /* this step came later than the end of the time */
         shortage->counted_us = core->now_us;
     }
     if (over_all_train(core))

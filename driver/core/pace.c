@@ -14,20 +14,23 @@
  * once in an interval, so a worker that is well may seem silent for two. */
 #define SILENT_BEATS 4
 #define BEHIND_BEATS 5
-/* How many intervals of a round must pass before its rate is known: each agent has spoken twice. */
+/* A round must be at least this many heartbeat intervals old before the number of its commits per
+ * time is shown: then each agent has sent a heartbeat. */
 #define RATE_BEATS 2
-/* Members that wait for one of them in a collective may be one commit apart. */
+/* A worker is behind when another member has this many commits more; members that are in the same
+ * collective may be one commit apart */
 #define BEHIND_COMMITS 2
-#define MARK_US        (10 * TIME_S)
+#define MARK_US        (10 * TIME_S) /* the time from one mark (struct pace_mark) to the next */
 
-/* Returns the moment that lies us before this step; not before the clock began. */
+/* Returns the moment `us` microseconds before this step, but not a moment before 0. */
 static int64_t pace_ago(const struct core *core, int64_t us)
 {
     return us < core->now_us ? core->now_us - us : 0;
 }
 
-/* A member that has an older commit than another one may only have been looked at earlier. So its
- * time behind begins anew with each of its own commits. */
+/* Takes what a heartbeat says of one worker. A worker counts as behind since behind_us, as long as
+ * its newest commit stays the same: a member that seems to have an older commit than another one
+ * may only have been looked at earlier. */
 static void pace_on_pulse(struct core *core, struct worker *worker, const struct msg_pulse *pulse)
 {
     struct core_pace *pace = &core->rounds.pace;
@@ -56,6 +59,8 @@ static uint64_t pace_made(const struct core *core)
     return COMMIT_ROUND_OF(newest) == core->current.number ? COMMIT_PLACE_OF(newest) : 0;
 }
 
+/* Takes the pulses of a heartbeat of this host's agent, and moves the marks from which pace_commits
+ * measures. */
 void pace_on_beat(struct core *core, struct core_host *host, const struct msg_beat *beat)
 {
     struct pace_mark *marks = core->rounds.pace.marks;
@@ -67,7 +72,7 @@ void pace_on_beat(struct core *core, struct core_host *host, const struct msg_be
         if (authority_believes_beat(core, host, pulse->incarnation))
             pace_on_pulse(core, roster_worker(core, pulse->incarnation), pulse);
     }
-    /* The older mark is 10 to 20 s old, or as old as the round. */
+    /* marks[0] is the older mark: 10 to 20 s old, or as old as the round. */
     now.made = pace_made(core);
     if (marks[1].round != now.round)
         marks[0] = marks[1] = now;
@@ -77,18 +82,23 @@ void pace_on_beat(struct core *core, struct core_host *host, const struct msg_be
     marks[1] = now;
 }
 
+/* True: the worker is alive and was heard before, but not for SILENT_BEATS heartbeat intervals. */
 bool pace_is_silent(const struct core *core, const struct worker *worker)
 {
     return worker_is_alive(worker) && worker->pulse.heard_us != TIME_NEVER &&
            core->now_us - worker->pulse.heard_us > SILENT_BEATS * core->config.beat_us;
 }
 
+/* True: the member has been behind (BEHIND_COMMITS) for more than BEHIND_BEATS heartbeat
+ * intervals. */
 bool pace_is_behind(const struct core *core, const struct worker *worker)
 {
     return round_has(&core->current, worker) && worker->pulse.behind_us != TIME_NEVER &&
            core->now_us - worker->pulse.behind_us > BEHIND_BEATS * core->config.beat_us;
 }
 
+/* Returns how many commits were made since the older mark, and in *ret_us the time since then (0:
+ * not known yet). */
 uint64_t pace_commits(const struct core *core, int64_t *ret_us)
 {
     const struct pace_mark *from = &core->rounds.pace.marks[0];
@@ -99,6 +109,7 @@ uint64_t pace_commits(const struct core *core, int64_t *ret_us)
         core->now_us - from->at_us < RATE_BEATS * core->config.beat_us)
         return 0;
     *ret_us = core->now_us - from->at_us;
-    /* a commit of the next round may be known before the round begins */
+    /* A commit of the next round may be known before that round begins; then pace_made is 0, and no
+     * number below 0 is returned. */
     return pace_made(core) > from->made ? pace_made(core) - from->made : 0;
 }

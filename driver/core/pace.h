@@ -14,8 +14,8 @@ void pace_on_beat(struct core *core, struct core_host *host, const struct msg_be
 /* True: a worker that was heard before was not heard for so long that operators are told. */
 bool pace_is_silent(const struct core *core, const struct worker *worker);
 
-/* True: for so long that operators are told, a worker that trains has lacked at least two commits
- * that another member has. */
+/* True: the worker trains, and for so long that operators are told, another member has had at least
+ * two commits more. */
 bool pace_is_behind(const struct core *core, const struct worker *worker);
 
 /* Returns the number of commits that were made in the last *ret_us microseconds, which begin with

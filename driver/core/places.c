@@ -17,6 +17,7 @@ void places_release(struct core *core)
     VEC_RELEASE(&core->launch.told);
 }
 
+/* Returns how many ranks were told: the ranks 0 to this number - 1. */
 static uint32_t places_count(const struct core *core)
 {
     return (uint32_t)core->launch.told.count;
@@ -50,8 +51,9 @@ static uint32_t places_on(const struct core *core, const struct core_host *host,
     return count;
 }
 
-/* Notes that the worker in this slot was told `rank`. Ranks are told in order, so a rank may be at
- * most one higher than those told before. False: there can be no such rank. */
+/* Notes that this worker was told `rank`; called at a launch, and by replay.c for launches of
+ * earlier drivers. New ranks are told in order, so a rank is at most the number of ranks told
+ * before. False: there can be no such rank. */
 bool places_restore(struct core *core, const struct worker *worker, uint32_t rank)
 {
     struct core_slot *slot = &worker->host->slots[worker->slot];
@@ -137,6 +139,8 @@ const struct place *places_of(const struct core *core, const struct worker *work
     return place;
 }
 
+/* The command of this worker has ended with 0: its rank is marked as done, and is not vacant for
+ * another command. */
 void places_note_done(struct core *core, const struct worker *worker)
 {
     const struct core_slot *slot = &worker->host->slots[worker->slot];

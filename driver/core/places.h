@@ -12,7 +12,8 @@ void places_release(struct core *core);
 
 /* Gives a rank to a worker that is launched before any worker has joined: the rank that its slot
  * had before; if another worker has that rank, the rank of a worker that has ended or is dead; if
- * there is none, a new rank. When no memory is left, the step fails. */
+ * there is none, a new rank; if --max-np allows no new rank, the rank of a command that has ended
+ * with 0. When no memory is left, the step fails. */
 void places_claim(struct core *core, const struct worker *worker);
 
 /* Gives the worker the rank that an earlier driver has given it. False: there can be no such rank.

@@ -15,10 +15,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Notes that a member has failed (of_host: because its whole host has failed). Whether the
- * failure counts depends on whether there was a newer commit before it: progress_judge decides
- * that, and until then the failure is `pending`. It decides when the next round begins, or, if
- * `early` is true, as soon as it can. */
+/* Notes that a member has failed (`of_host`: because its whole host has failed). If there was a
+ * newer commit before this failure, the counts begin again with it; progress_judge finds that out,
+ * and until then the failure is `pending`. progress_judge decides when the next round begins, or,
+ * if `early` is true, as soon as it knows enough. */
 void progress_note_failure(struct core *core, const struct worker *worker, bool of_host,
                            const char *why)
 {
@@ -88,9 +88,9 @@ static uint32_t progress_count(struct core *core, const struct core_host *host,
     return slot ? slot->stuck : 0;
 }
 
-/* Ends the job if there were too many failures in the whole job, or in one slot: the slot
- * `culprit` ("": none) has failed `most` times. of_start: the last failure was a failed start,
- * else a failure of a member. */
+/* Ends the job if there were too many failures in the whole job, or in one slot: the slot `culprit`
+ * ("": none) has failed `most` times. `of_start`: the last failure was a failed start; false: a
+ * member failed. Fewer failures are only logged. */
 static void progress_give_verdict(struct core *core, const char *culprit, uint32_t most,
                                   bool of_start)
 {
@@ -130,10 +130,10 @@ static void progress_give_verdict(struct core *core, const char *culprit, uint32
                   *culprit ? tell_text(core, ", %" PRIu32 " of them in %s", most, culprit) : "");
 }
 
-/* Judges the member failures that are `pending`. If there is a newer commit than at the last
- * judgement, the job has made progress, and the count begins again at 1; else it grows. forming
- * is true: the next round begins now, so the judgement must be made; false: it may be put off
- * until more is known. Returns false if the job has ended. */
+/* Judges the failures of members that are `pending`. If there is a newer commit than at the last
+ * judgement, the job has made progress, and the count of failures begins again at 1; otherwise it
+ * grows. `forming`: true: the next round begins now, so the judgement must be made; false: it may
+ * be put off until more is known. Returns false if the job has ended. */
 bool progress_judge(struct core *core, bool forming)
 {
     struct core_progress *progress = &core->progress;
@@ -187,14 +187,16 @@ bool progress_judge(struct core *core, bool forming)
         }
     }
     if (!counted)
-        progress_count(core, NULL, NULL, 0); /* NULL: a whole host has failed, and no slot */
+        /* only the job's count is written: a whole host has failed, and no single slot */
+        progress_count(core, NULL, NULL, 0);
     progress_give_verdict(core, culprit, most, false /* a member has failed, not a start */);
     return core->job == JOB_RECOVERING;
 }
 
 /* ---- starts --------------------------------------------------------------------------------- */
 
-/* True: no round trains, so a worker that fails to start holds the job up. */
+/* True: the job is GATHERING or RECOVERING. No round trains then, so a worker that fails to start
+ * holds the job up. */
 static bool progress_job_stands(const struct core *core)
 {
     return core->job == JOB_GATHERING || core->job == JOB_RECOVERING;
@@ -214,6 +216,8 @@ enum journal_blame progress_start_blame(const struct core *core, const struct wo
                : BLAME_START;
 }
 
+/* A plain command has ended with 0 or has run for long: that is progress, so the failures of the
+ * job count from 0 again. `commit` counts such progress as long as there are no commits. */
 void progress_note_success(struct core *core)
 {
     core->progress.commit++;
@@ -281,6 +285,7 @@ bool progress_on_launch(struct core *core, struct core_host *host, uint32_t slot
     return core->job < JOB_FINISHING;
 }
 
+/* A round begins: failed starts that were not counted before are forgotten. */
 void progress_on_round(struct core *core)
 {
     for (size_t i = 0; i < core->roster.hosts.count; i++)
@@ -313,7 +318,8 @@ void progress_expire(struct core *core)
                     due_us = time_add(core->now_us, core->config.beat_us);
                 core_want_timer(core, due_us);
             } else {
-                /* if they cannot be counted now (`pending`), try again after a lease */
+                /* progress_count_starts may count nothing now (`pending`): then these starts are
+                 * tried again after a lease */
                 starts->since_us = core->now_us;
                 core_want_timer(core, time_add(core->now_us, core->config.lease_us));
                 progress_count_starts(core, host, k);

@@ -32,15 +32,14 @@
 /* After this many recoveries in a row in which members could not fetch a commit, the driver no
  * longer believes that the holders of this commit have it. This concerns commits that only agents
  * keep, or that only workers of one host hold. Such holders are believed at least for
- * FAILED_FETCHES_US, or for half of
- * --elastic-timeout if that is shorter: a network that is broken for a moment, or a crowd at the
- * port of an honest agent, must not cost the commit. */
+ * FAILED_FETCHES_US, or for half of --elastic-timeout if that is shorter: a network that is broken
+ * for a moment, or a crowd at the port of an honest agent, must not cost the commit. */
 #define FAILED_FETCHES_MAX 3
 #define FAILED_FETCHES_US  TIME_MIN
 
-/* True: the commit of this round may not exist. Only agents, or only the workers of one host,
- * have said that they have it, and no round has trained from it. fetcher: a member on another
- * host, which could not fetch the commit from them. */
+/* True: the commit of this round may not exist: only agents, or only the workers of one host, have
+ * said that they have it, and no round has trained from it. `fetcher`: a member on another host,
+ * which could not fetch the commit from them. */
 static bool recovery_is_doubtful(const struct core *core, const struct round *round,
                                  const struct worker *fetcher)
 {
@@ -102,7 +101,8 @@ static bool recovery_note_unfetched(struct core *core)
     if (++recovery->unfetched < FAILED_FETCHES_MAX ||
         core->now_us - recovery->unfetched_since_us < least_us || !recovery_has_other(core))
         return false;
-    /* An agent's next hello, or the next commit of its workers, is believed again. */
+    /* From now on these slots count as without the commit. If an agent names the commit again in a
+     * hello, or its workers do, it is believed again. */
     for (size_t i = 0; i < core->roster.hosts.count; i++) {
         struct core_host *host = core->roster.hosts.items[i];
 
@@ -137,10 +137,10 @@ static void recovery_fail_round(struct core *core, struct worker *worker,
     if (core->next.number)
         round_abandon(core, why);
     round->failed_with = said->code;
-    /* reads: the members read the commit of this round from the newest checkpoint. If that
-     * checkpoint is missing or damaged, a second attempt would fail too: so the driver tries an
-     * older checkpoint. If the checkpoint is of another state, no attempt can succeed: the job ends
-     * below. */
+    /* `reads`: the members read the commit of this round from the newest checkpoint. If that
+     * checkpoint is missing or damaged, a second attempt would fail too, so the driver tries an
+     * older checkpoint. If the checkpoint is of another state, no attempt can succeed, and the job
+     * ends below. */
     reads = is_current && !round->holders.count && !round->entered &&
             round->commit == core->checkpoint.newest;
     if (reads && (said->code == HVD_E_CORRUPT || said->code == HVD_E_NOTFOUND))
@@ -150,8 +150,8 @@ static void recovery_fail_round(struct core *core, struct worker *worker,
     if (said->code == HVD_E_LOST && is_current && recovery_is_doubtful(core, round, worker))
         disbelieved = recovery_note_unfetched(core);
     else if (is_current && round->entered && !round->holders.count)
-        core->recovery.unfetched_commit =
-            0; /* a member trains from the commit, so it was fetched */
+        /* A member trains from the commit of this round, so the commit was fetched. */
+        core->recovery.unfetched_commit = 0;
     if (said->code == HVD_E_MISMATCH)
         backoff_note_mismatch(core, said->text);
     /* HVD_E_NOMEM and HVD_E_LIMIT are about the worker itself. Other codes do not count against it:
@@ -169,7 +169,7 @@ static void recovery_fail_round(struct core *core, struct worker *worker,
                                 "the worker says that it holds commit %" PRIu64 ".%" PRIu32
                                 ", which no other host could fetch",
                                 COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit)),
-                      false /* to blame */, core->config.kill_grace_us);
+                      false /* not excused: the worker is to blame */, core->config.kill_grace_us);
     }
     if (reads &&
         (said->code == HVD_E_MISMATCH || said->code == HVD_E_INVAL || said->code == HVD_E_VERSION))
@@ -193,7 +193,8 @@ void recovery_on_recovering(struct core *core, struct worker *worker, const stru
 
     /* PROTOCOL.md, ROUND: a LEAVING worker is not in the next round, so it is told to leave. */
     if (worker->state == WORKER_LEAVING) {
-        tell_drain(core, worker, 0, "the worker is to leave, and its round is revoked");
+        tell_drain(core, worker, 0 /* at once */,
+                   "the worker is to leave, and its round is revoked");
         return;
     }
     /* After the first FINISHED no round is formed, so the member is told DONE. */
@@ -221,7 +222,7 @@ void recovery_on_recovering(struct core *core, struct worker *worker, const stru
         loss_kill(core, worker,
                   tell_text(core, "%" PRIu32 " rounds in a row failed because of this worker: %s",
                             worker->gave_up, said->text),
-                  false /* to blame */, core->config.kill_grace_us);
+                  false /* not excused: the worker is to blame */, core->config.kill_grace_us);
         backoff_forgive(core);
     }
 }
@@ -269,6 +270,7 @@ static bool recovery_may_return(struct core *core)
     int64_t fallback_us = core->recovery.fallback_us;
     int64_t start_us = core->config.start_timeout_us;
     uint64_t least = core->rounds.resume_min_commit;
+    /* `met`: this driver has heard an agent of each listed host. */
     bool met = core->listing.discovered;
 
     for (size_t i = 0; i < core->roster.hosts.count; i++) {
@@ -296,6 +298,7 @@ static bool recovery_may_return(struct core *core)
             return true;
         }
     }
+    /* The first driver of a job (term 1) has no agents of an earlier driver to wait for. */
     if (met || core->term == 1 || core->now_us >= time_add(fallback_us, FALLBACK_US))
         return false;
     core_want_timer(core, time_add(fallback_us, FALLBACK_US));
@@ -311,11 +314,10 @@ static uint64_t recovery_newest(const struct core *core, const struct election *
                : election->commit;
 }
 
-/* Chooses the commit with which the next round begins: one that a member or an agent has, or that
- * of a newer checkpoint. An agent may keep a commit that is newer than the checkpoint, although it
- * is older than resume_min_commit or a member has an older one; then that commit is taken. False:
- * the checkpoint is newer than all that members can have now, and a host that may have a still
- * newer commit is waited for. */
+/* Chooses the commit with which the next round begins: the newest one that a member or an agent
+ * has, or that of a newer checkpoint. When the checkpoint is newer, an agent's or a member's commit
+ * after the checkpoint is still taken, even if it is older than resume_min_commit. False: the round
+ * has to wait, because a host that may have a newer commit than the checkpoint may come back. */
 static bool recovery_choose(struct core *core, const struct election *election,
                             uint64_t *ret_commit)
 {
@@ -331,7 +333,9 @@ static bool recovery_choose(struct core *core, const struct election *election,
     if (recovery->fallback_us == TIME_NEVER)
         recovery->fallback_us = core->now_us;
     if (core->rounds.resume_min_commit && recovery_may_return(core))
-        return commit < core->rounds.resume_min_commit; /* recovery_lacks_holder says so */
+        /* true without a commit that counts: the caller then asks recovery_lacks_holder, which logs
+         * what is missing */
+        return commit < core->rounds.resume_min_commit;
     round_fall_back(core, newest);
     kept = elect_kept(core, 0 /* leave none out */);
     commit = election->commit > kept ? election->commit : kept;
@@ -350,7 +354,8 @@ static void recovery_form(struct core *core, enum msg_cause cause, size_t least)
     bool waits;
 
     if (core->checkpoint.searching)
-        return; /* EVENT_CHECKPOINT asks for the round again */
+        /* the newest checkpoint is being looked for; EVENT_CHECKPOINT then requests a round */
+        return;
     round_clear(next);
     for (size_t i = 0;
          cause == CAUSE_RECOVERY && (worker = roster_next_member(core, &core->current, &i));)
@@ -385,8 +390,7 @@ static void recovery_form(struct core *core, enum msg_cause cause, size_t least)
                   ": the training goes on from %s",
                   COMMIT_ROUND_OF(commit), COMMIT_PLACE_OF(commit), core->checkpoint.folder);
     /* The commit is one that members hold. Otherwise the round has no holders, and its members
-     * fetch the commit from the agents that keep it, or read its
-     * checkpoint. */
+     * fetch the commit from the agents that keep it, or read its checkpoint. */
     if (commit == election.commit)
         elect_holders(core, next, &election);
     if (core->step.failed)
@@ -396,6 +400,8 @@ static void recovery_form(struct core *core, enum msg_cause cause, size_t least)
     round_tell(core);
 }
 
+/* Called while the job is GATHERING: begins the first round as soon as np workers are READY and
+ * have gathered. */
 void recovery_look_first(struct core *core)
 {
     if (round_gathered(core, core->config.np))
@@ -416,7 +422,7 @@ void recovery_look(struct core *core)
     size_t least = core->config.min_np;
     const char *why;
 
-    if (count[WORKER_REVOKED] || !progress_judge(core, false) ||
+    if (count[WORKER_REVOKED] || !progress_judge(core, false /* it may be put off */) ||
         count[WORKER_RECOVERED] + count[WORKER_READY] < least)
         return;
     if (!core->current.weighed) {

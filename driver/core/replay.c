@@ -77,7 +77,8 @@ static int replay_round(struct core *core, const struct journal_record *record, 
         return 0;
     if (!record->round || !record->members.count || record->members.count > LIMIT_WORKERS ||
         record->holders.count > record->members.count || record->cause >= CAUSE_COUNT ||
-        (record->cause == CAUSE_SWITCH && !core->current.number)) /* a switch leaves a round */
+        /* a switch needs a round before it */
+        (record->cause == CAUSE_SWITCH && !core->current.number))
         return replay_corrupt(err, record, "no driver can begin this round");
     if (record->previous != core->current.number)
         return replay_corrupt(err, record, "the round does not follow the round before");
@@ -87,8 +88,8 @@ static int replay_round(struct core *core, const struct journal_record *record, 
     return round_replay(core, record);
 }
 
-/* A worker has finished, so no further round begins. `worker` NULL: the worker has ended since
- * then. */
+/* Restores that a worker has finished: from then on no further round begins. `worker` NULL: a later
+ * record says that the worker has ended. */
 static void replay_finished(struct core *core, struct worker *worker)
 {
     core->over.closed = true;
@@ -98,8 +99,8 @@ static void replay_finished(struct core *core, struct worker *worker)
     over_note_finished(core);
 }
 
-/* Restores the end of a worker: counts the end as loss.c has counted it, as far as the record has
- * the facts. The field `code` of the record says who was to blame (enum journal_blame). */
+/* Restores the end of a worker, and counts it as loss.c counted it, as far as the record has the
+ * facts. Its field `code` says who was to blame (enum journal_blame). */
 static void replay_ended(struct core *core, const struct journal_record *record)
 {
     struct worker *worker = roster_worker(core, record->incarnation);
@@ -143,7 +144,8 @@ static void replay_ended(struct core *core, const struct journal_record *record)
     roster_remove(core, worker);
 }
 
-/* Restores the counts of notices, or for what time was used. */
+/* Restores a NOTICE record (counts of notices of machines) or a GOODPUT record (for what time was
+ * used). */
 static int replay_counts(struct core *core, const struct journal_record *record,
                          struct hvd_err *err)
 {
@@ -156,8 +158,8 @@ static int replay_counts(struct core *core, const struct journal_record *record,
                : replay_corrupt(err, record, "no job can have spent this time");
 }
 
-/* Restores a drain. Until replay_start, the field drain_us holds the time
- * of day of the deadline. */
+/* Restores a drain. Until replay_start, the field drain_us holds the time of day of the
+ * deadline. */
 static int replay_drain(struct core *core, const struct journal_record *record, struct hvd_err *err)
 {
     struct core_host *host;
@@ -186,8 +188,8 @@ static int replay_drain(struct core *core, const struct journal_record *record, 
     return 0;
 }
 
-/* Restores what records that were removed had said. Every field either raises what is known, or
- * replaces it by what it was when the records were removed. */
+/* Restores a BASE record, which stands for records that core_compact has left out. A field raises
+ * the number that is known, or replaces it; 0 changes nothing. */
 static int replay_base(struct core *core, const struct journal_record *record, struct hvd_err *err)
 {
     struct core_rounds *rounds = &core->rounds;
@@ -233,7 +235,8 @@ int core_replay(struct core *core, const struct journal_record *record, struct h
     case JOURNAL_READY:
         if (!core->launch.anyone_joined)
             slots_first_joined(core);
-        if (!core->manifest.known) /* a later manifest may have been refused */
+        /* only the first manifest counts: a worker with another one was refused */
+        if (!core->manifest.known)
             core->manifest.digest = record->manifest;
         core->manifest.known = true;
         if (!worker)
@@ -283,6 +286,8 @@ int core_replay(struct core *core, const struct journal_record *record, struct h
                           "this version of hvd-elastic does not know this kind of record");
 }
 
+/* Restores one record of the blacklist, before the start. now_us and wall_us are the times of the
+ * start, so that a cooldown (a time of day) is converted to the driver's clock. */
 int core_replay_blacklist(struct core *core, const struct blacklist_record *record, int64_t now_us,
                           int64_t wall_us, struct hvd_err *err)
 {
@@ -407,7 +412,7 @@ void replay_start(struct core *core)
     }
     core_move_job(core, current->number ? JOB_RUNNING : JOB_GATHERING);
     if (current->number)
-        round_wait_enter(core); /* PROTOCOL.md, Greeting: workers repeat ENTERED */
+        round_wait_enter(core); /* PROTOCOL.md, Greeting: workers repeat ENTERED to a new driver */
     if (!whole)
         round_revoke(core, NULL, "a member has ended under an earlier driver");
 }

@@ -24,7 +24,9 @@ static void reported_keep_point(struct core_report *report, int64_t at_us, doubl
     size_t count = report->point_count;
 
     if (count && points[count - 1].at_us > at_us)
-        at_us = points[count - 1].at_us; /* the clocks of two hosts */
+        /* the values came from two hosts, whose clocks may differ: the series never goes back in
+         * time */
+        at_us = points[count - 1].at_us;
     if (count >= 2 && at_us - points[count - 2].at_us < report->gap_us)
         count--;
     if (count == LIMIT_REPORT_POINTS) {
@@ -37,6 +39,9 @@ static void reported_keep_point(struct core_report *report, int64_t at_us, doubl
     report->point_count = count;
 }
 
+/* Takes the values that the program has reported, from a heartbeat of this host's agent. In the
+ * current round only rank 0's values count. A value counts only if it was reported after the one
+ * that is kept under the same name. */
 void reported_on_beat(struct core *core, struct core_host *host, const struct msg_beat *beat)
 {
     struct core_reported *reported = &core->rounds.reported;
@@ -53,6 +58,7 @@ void reported_on_beat(struct core *core, struct core_host *host, const struct ms
         if (!report_name_is_good(item->name) || item->round > core->current.number ||
             COMMIT_ROUND_OF(item->commit) > item->round)
             continue;
+        /* In the current round only rank 0 speaks for the job. */
         if (item->round == core->current.number &&
             (!round_has(&core->current, worker) || worker->rank != 0))
             continue;
@@ -67,10 +73,13 @@ void reported_on_beat(struct core *core, struct core_host *host, const struct ms
                 core_fail(core);
                 return;
             }
-            memcpy(report->name, item->name, strlen(item->name)); /* the name is good: it fits */
+            /* report_name_is_good has checked the length */
+            memcpy(report->name, item->name, strlen(item->name));
             reported->items[reported->count++] = report;
         }
         report = reported->items[at];
+        /* Of the same worker a report with a higher number is newer; of another worker only a
+         * report of a later round is. */
         if (report->incarnation == worker->incarnation ? item->said <= report->said
                                                        : item->round <= report->round)
             continue;
@@ -83,6 +92,8 @@ void reported_on_beat(struct core *core, struct core_host *host, const struct ms
     }
 }
 
+/* Copies the names, their newest values and their series into the view, in the order in which the
+ * names came first. */
 void reported_view(const struct core *core, struct core_view *view)
 {
     const struct core_reported *reported = &core->rounds.reported;
@@ -95,7 +106,8 @@ void reported_view(const struct core *core, struct core_view *view)
         char *name = arena_alloc(&view->memory, sizeof(report->name));
 
         if (!points || !name)
-            return; /* the arena remembers it, and the view is given up */
+            /* no memory is left: the arena remembers that, and core_view returns HVD_E_NOMEM */
+            return;
         memcpy(points, report->points, bytes);
         memcpy(name, report->name, sizeof(report->name));
         items[i] = (struct view_report){ name,

@@ -9,10 +9,11 @@
 
 #include "driver/core/core_internal.h"
 
-/* Takes the values in a heartbeat of this host's agent, as far as they are believed. */
+/* Takes the reported values in a heartbeat of this host's agent, as far as authority.c believes
+ * them. */
 void reported_on_beat(struct core *core, struct core_host *host, const struct msg_beat *beat);
 
-/* Copies the names with their values into the view, in the order in which they came first. */
+/* Copies the names with their values into the view, in the order in which the names came first. */
 void reported_view(const struct core *core, struct core_view *view);
 
 void reported_release(struct core *core);

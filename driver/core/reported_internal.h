@@ -10,10 +10,11 @@
 
 struct core_report {
     char name[LIMIT_REPORT_NAME_BYTES + 1];
-    uint64_t incarnation, said; /* the worker of the newest value, and its number there */
-    uint64_t round, commit;
-    int64_t at_us;
-    int64_t gap_us; /* the least time between two points; 0: each value is a point */
+    /* the worker that reported the newest value, and the number of the report in this worker */
+    uint64_t incarnation, said;
+    uint64_t round, commit; /* the worker's round and newest commit when it reported the value */
+    int64_t at_us;          /* when the value was reported */
+    int64_t gap_us;         /* the least time between two points of the series */
     size_t point_count;
     struct view_point points[LIMIT_REPORT_POINTS];
 };

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Writes "a:1#7" into `text`: host, slot and incarnation of the worker, as logs name it. Returns
+ * `text`. */
 const char *worker_name(const struct worker *worker, char text[WORKER_NAME_MAX])
 {
     snprintf(text, WORKER_NAME_MAX, "%s:%" PRIu32 "#%" PRIu64, worker->host->name, worker->slot,
@@ -23,6 +25,7 @@ const char *worker_name(const struct worker *worker, char text[WORKER_NAME_MAX])
 
 /* ---- hosts and their slots ------------------------------------------------------------------ */
 
+/* Returns the host of this name; NULL: the table has no such host. */
 struct core_host *roster_find_host(const struct core *core, const char *name)
 {
     uint32_t index = names_find(&core->roster.by_name, name, strlen(name));
@@ -30,6 +33,8 @@ struct core_host *roster_find_host(const struct core *core, const char *name)
     return index == NAMES_NONE ? NULL : core->roster.hosts.items[index];
 }
 
+/* Frees a host and its slots. The cast drops the const of the addresses, which are one block of
+ * memory. */
 static void roster_free_host(struct core_host *host)
 {
     if (!host)
@@ -82,12 +87,16 @@ bool roster_slots(struct core *core, struct core_host *host, uint32_t count)
     return true;
 }
 
+/* Notes that the host's agent keeps this commit for the slot, if it is newer than the one that is
+ * known. */
 void slot_note_commit(struct core_slot *slot, uint64_t commit)
 {
     if (slot->commit < commit)
         slot->commit = commit;
 }
 
+/* A new list of hosts is about to be taken over: the totals over listed hosts begin at 0, and
+ * roster_list_host adds each host to them. */
 void roster_relist(struct core *core)
 {
     core->roster.offered_slots = core->roster.done_slots = 0;
@@ -106,6 +115,8 @@ void roster_list_host(struct core *core, struct core_host *host, uint32_t index,
         core->roster.offered_slots += slots;
 }
 
+/* Discovery does not list this host any more. Commands that have ended with 0 there are forgotten,
+ * so its slots count as unused if it is listed again. */
 void roster_unlist_host(struct core_host *host)
 {
     host->listed = false;
@@ -114,12 +125,15 @@ void roster_unlist_host(struct core_host *host)
         host->slots[i].done = false;
 }
 
+/* A command has ended with 0 in this worker's slot: no other command is launched there. The total
+ * done_slots counts only slots that are listed. */
 void roster_mark_done(struct core *core, const struct worker *worker)
 {
     worker->host->slots[worker->slot].done = true;
     core->roster.done_slots += worker->slot < worker->host->listed_slots;
 }
 
+/* A worker of the job has joined: slots in which a command has ended with 0 may be used again. */
 void roster_clear_done(struct core *core)
 {
     for (size_t i = 0; i < core->roster.hosts.count; i++)
@@ -139,6 +153,8 @@ bool roster_is_drained(const struct core_host *host)
     return drained;
 }
 
+/* True: the host stays in the table, because the job uses it, a process there may still come back,
+ * or an operator has drained it. */
 static bool roster_is_needed(const struct core_host *host)
 {
     return host->listed || host->taken || host->join.here || host->agent == AGENT_THERE ||
@@ -194,11 +210,14 @@ void roster_sweep(struct core *core)
 
 /* ---- agents: their connections -------------------------------------------------------------- */
 
+/* Returns the host whose agent has the connection `peer`; NULL: no agent that has said hello has
+ * it. */
 struct core_host *roster_peer(const struct core *core, uint32_t peer)
 {
     return peer < core->roster.peers.count ? core->roster.peers.items[peer] : NULL;
 }
 
+/* Moves the host's agent to another state; the table in moves.c must have the move. */
 void roster_move_agent(struct core_host *host, enum agent_state to)
 {
     machine_check(&agent_machine, host->agent, to);
@@ -233,6 +252,8 @@ bool roster_connect(struct core *core, struct core_host *host, uint32_t peer)
     return true;
 }
 
+/* The connection of the host's agent is gone: its number is free again, and the agent is AWAY until
+ * its lease is over. */
 void roster_disconnect(struct core *core, struct core_host *host)
 {
     ASSERT(roster_peer(core, host->peer) == host);
@@ -244,6 +265,7 @@ void roster_disconnect(struct core *core, struct core_host *host)
 
 /* ---- workers -------------------------------------------------------------------------------- */
 
+/* Returns the worker with this incarnation; NULL: it has ended, or was never launched. */
 struct worker *roster_worker(const struct core *core, uint64_t incarnation)
 {
     return incarnation < core->roster.workers.count ? core->roster.workers.items[incarnation]
@@ -285,8 +307,9 @@ struct worker *roster_next_on(const struct core_host *host, size_t *slot)
     return worker;
 }
 
-/* True: the worker of this slot has to go, because the slot is drained or no longer listed. Before
- * the first discovery the driver does not know which slots are listed. */
+/* True: the worker of this slot has to leave, because the slot or its host is drained, or discovery
+ * does not list the slot any more. Before the first discovery the driver does not know which slots
+ * are listed. */
 static bool roster_is_given_up(const struct core *core, const struct core_host *host, uint32_t slot)
 {
     return (core->listing.discovered && slot >= host->listed_slots) || host->draining ||
@@ -307,6 +330,8 @@ static void roster_count_worker(struct core *core, const struct worker *worker, 
         core->roster.staying += one;
 }
 
+/* True: the worker is a member, or may still become one. False: it leaves, has finished, counts as
+ * dead, or has ended. */
 bool worker_is_alive(const struct worker *worker)
 {
     return worker->state <= WORKER_RECOVERED;
@@ -353,7 +378,7 @@ struct worker *roster_add(struct core *core, uint64_t incarnation, struct core_h
     core->roster.workers.items[incarnation] = worker;
     if (core->roster.incarnations < incarnation)
         core->roster.incarnations = incarnation;
-    roster_count_worker(core, worker, true);
+    roster_count_worker(core, worker, true /* into the totals */);
     return worker;
 }
 
@@ -363,9 +388,9 @@ void roster_move(struct core *core, struct worker *worker, enum worker_state to)
 {
     ASSERT(roster_worker(core, worker->incarnation) == worker);
     machine_check(&worker_machine, worker->state, to);
-    roster_count_worker(core, worker, false);
+    roster_count_worker(core, worker, false /* out of the totals */);
     worker->state = to;
-    roster_count_worker(core, worker, true);
+    roster_count_worker(core, worker, true /* into the totals */);
     ASSERT(to == WORKER_ENDED || worker->host->slots[worker->slot].worker == worker);
     ASSERT(to != WORKER_MEMBER || worker->rank != RANK_NONE);
     ASSERT(to != WORKER_READY || worker->joined);
@@ -378,9 +403,9 @@ void roster_move(struct core *core, struct worker *worker, enum worker_state to)
 void roster_restore(struct core *core, struct worker *worker, enum worker_state state)
 {
     ASSERT(core->job == JOB_NEW);
-    roster_count_worker(core, worker, false);
+    roster_count_worker(core, worker, false /* out of the totals */);
     worker->state = state;
-    roster_count_worker(core, worker, true);
+    roster_count_worker(core, worker, true /* into the totals */);
 }
 
 /* Replaces *kept by a copy of the texts in one block of memory: the array of pointers, then the
@@ -408,12 +433,15 @@ static bool roster_keep_texts(struct msg_texts *kept, const struct msg_texts *te
     return true;
 }
 
+/* Keeps copies of the addresses of a READY: for the worker, and for its host, which needs them
+ * after the worker's end. False: no memory is left. */
 bool roster_keep_addresses(struct worker *worker, const struct msg_texts *addresses)
 {
     return roster_keep_texts(&worker->addresses, addresses) &&
            roster_keep_texts(&worker->host->addresses, addresses);
 }
 
+/* Frees a worker. The cast drops the const of the addresses, which are one block of memory. */
 static void roster_free_worker(struct worker *worker)
 {
     mem_free((void *)(uintptr_t)worker->addresses.items);
@@ -428,7 +456,7 @@ void roster_remove(struct core *core, struct worker *worker)
     struct core_host *host = worker->host;
 
     ASSERT(host->slots[worker->slot].worker == worker);
-    roster_count_worker(core, worker, false);
+    roster_count_worker(core, worker, false /* out of the totals */);
     host->slots[worker->slot].worker = NULL;
     host->taken--;
     core->roster.workers.items[worker->incarnation] = NULL;
@@ -468,9 +496,9 @@ bool roster_judge_slots(struct core *core)
 
         if (given_up == worker->has_to_go)
             continue;
-        roster_count_worker(core, worker, false);
+        roster_count_worker(core, worker, false /* out of the totals */);
         worker->has_to_go = given_up;
-        roster_count_worker(core, worker, true);
+        roster_count_worker(core, worker, true /* into the totals */);
         changed = changed || worker_is_alive(worker);
     }
     return changed;

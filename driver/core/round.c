@@ -36,6 +36,8 @@ void round_clear(struct round *round)
     *round = cleared;
 }
 
+/* Appends a worker to the members of the round: its rank is its index. False: no memory is left,
+ * and the core has failed. */
 bool round_add(struct core *core, struct round *round, uint64_t incarnation)
 {
     if (VEC_RESERVE(&round->members, 1, LIMIT_WORKERS)) {
@@ -46,23 +48,27 @@ bool round_add(struct core *core, struct round *round, uint64_t incarnation)
     return true;
 }
 
+/* True: the worker is a member of this round, with the rank that it has now. */
 bool round_has(const struct round *round, const struct worker *worker)
 {
     return worker->rank < round->members.count &&
            round->members.items[worker->rank] == worker->incarnation;
 }
 
+/* True: all members train in the round; also true of a round without members. */
 bool round_all_entered(const struct round *round)
 {
     return round->entered >= round->members.count;
 }
 
+/* Moves the round to another state; the table in moves.c must have the move. */
 static void round_move(struct round *round, enum round_state to)
 {
     machine_check(&round_machine, round->state, to);
     round->state = to;
 }
 
+/* Keeps the text of the first failure of the current round, for the exit text of the job. */
 void round_note_failure(struct core *core, const struct worker *worker, const char *why)
 {
     char name[WORKER_NAME_MAX];
@@ -72,11 +78,14 @@ void round_note_failure(struct core *core, const struct worker *worker, const ch
                  worker_name(worker, name), why);
 }
 
+/* Counts a member whose program ended with an error of its own. When all members do, over.c ends
+ * the job. */
 void round_note_error(struct core *core)
 {
     core->current.failed_by_exit++;
 }
 
+/* over.c has judged the members that ended with an error: they are not judged again. */
 void round_forget_errors(struct core *core)
 {
     core->current.failed_by_exit = 0;
@@ -84,7 +93,8 @@ void round_forget_errors(struct core *core)
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
-/* Makes the list of members for a message, by rank; empty when no memory is left. */
+/* Returns the members of the round by rank, with host, slot and addresses, for a ROUND or PREPARE
+ * message; an empty list when no memory is left. */
 static struct msg_member_list msg_members(struct core *core, const struct round *round)
 {
     size_t count = round->members.count;
@@ -104,8 +114,9 @@ static struct msg_member_list msg_members(struct core *core, const struct round 
     return (struct msg_member_list){ members, count };
 }
 
-/* Each msg_of_ function describes the round as it stands now, so the same function makes the first
- * message and its repetition (PROTOCOL.md, K4: every message may come twice). */
+/* Makes a ROUND: members and commit of the current round. Each function msg_of_... describes the
+ * rounds as they are now, so it makes the first message and also its repetition (PROTOCOL.md, K4:
+ * every message may come twice). */
 struct msg *msg_of_round(struct core *core)
 {
     const struct round *round = &core->current;
@@ -137,6 +148,7 @@ struct msg *msg_of_revoke(struct core *core, const struct worker *lost, const ch
     return msg;
 }
 
+/* Makes a PREPARE: it asks the members of `round` to connect while the round before runs on. */
 struct msg *msg_of_prepare(struct core *core, const struct round *round)
 {
     struct msg *msg = tell_msg(core, MSG_PREPARE, 0, round->number);
@@ -146,6 +158,8 @@ struct msg *msg_of_prepare(struct core *core, const struct round *round)
     return msg;
 }
 
+/* Makes a PENDING: it asks each member of the current round for the number of its next check, for
+ * the switch to core->next. */
 struct msg *msg_of_pending(struct core *core)
 {
     struct msg *msg = tell_msg(core, MSG_PENDING, 0, core->current.number);
@@ -154,6 +168,8 @@ struct msg *msg_of_pending(struct core *core)
     return msg;
 }
 
+/* Makes a SWITCH_AT for the members of the round before: they change over to the current round at
+ * the agreed check. */
 struct msg *msg_of_switch(struct core *core)
 {
     struct msg *msg = tell_msg(core, MSG_SWITCH_AT, 0, core->current.previous);
@@ -163,6 +179,8 @@ struct msg *msg_of_switch(struct core *core)
     return msg;
 }
 
+/* Makes an ABANDON for the members of the current round: rounds that were prepared up to the number
+ * rounds.told do not begin. */
 struct msg *msg_of_abandon(struct core *core, const char *why)
 {
     struct msg *msg = tell_msg(core, MSG_ABANDON, 0, core->current.number);
@@ -174,6 +192,8 @@ struct msg *msg_of_abandon(struct core *core, const char *why)
 
 /* ---- begin ---------------------------------------------------------------------------------- */
 
+/* Gives core->next the next round number. The number counts as told, so no other round gets it,
+ * even if this one is abandoned. */
 void round_name_next(struct core *core, enum msg_cause cause)
 {
     round_move(&core->next, ROUND_NEXT);
@@ -183,8 +203,8 @@ void round_name_next(struct core *core, enum msg_cause cause)
 }
 
 /* core->next becomes core->current. At a switch the round before becomes core->last, because its
- * members still leave it one after the other; it stays until all have passed the agreed check.
- * In a recovery core->last becomes empty. The memory of the old core->last is used again for
+ * members still leave it one after the other; core->last is kept until all have passed the agreed
+ * check. In a recovery core->last becomes empty. The memory of the old core->last is used again for
  * core->next. */
 static void round_rotate(struct core *core)
 {
@@ -395,24 +415,31 @@ void round_tell_state_key_again(struct core *core, struct core_host *host)
         tell_host(core, host, tell_msg(core, MSG_STATE_KEY, 0, core->next.number));
 }
 
+/* A round begins with a checkpoint: resume_min_commit, the oldest commit from which a round may
+ * begin, is lowered to this commit. */
 void round_fall_back(struct core *core, uint64_t commit)
 {
     if (core->rounds.resume_min_commit > commit)
         core->rounds.resume_min_commit = commit;
 }
 
+/* Sends the current round to the agents of its members: first the key with which agents fetch
+ * commits, then ROUND. */
 void round_tell(struct core *core)
 {
     round_tell_state_key(core, &core->current);
     tell_rounds(core, &core->current, NULL, msg_of_round(core));
 }
 
+/* Gives all members --stall-shutdown from now on to begin to train; then stall_expire_enter is
+ * called. */
 void round_wait_enter(struct core *core)
 {
     core->rounds.enter_deadline_us = time_add(core->now_us, core->config.stall_us);
     core_want_timer(core, core->rounds.enter_deadline_us);
 }
 
+/* Removes the deadline for members to begin to train: all of them train, or the round is over. */
 void round_stop_waiting(struct core *core)
 {
     core->rounds.enter_deadline_us = TIME_NEVER;
@@ -536,7 +563,7 @@ void round_revoke(struct core *core, const struct worker *lost, const char *why)
     round_move(round, ROUND_REVOKED);
     cost_lost(core);
     round_stop_waiting(core);
-    /* Why a member was lost is said in the line before. */
+    /* loss.c has logged just before why the member was lost, so this line does not repeat it. */
     if (lost)
         CORE_WARN(core,
                   FACTS(.kind = KIND_ROUND_REVOKED, .round = round->number, OF_WORKER(lost),
@@ -570,7 +597,7 @@ void round_lost(struct core *core, const struct worker *worker, enum worker_stat
     bool member = worker->rank != RANK_NONE && was != WORKER_LEAVING && was != WORKER_FINISHED;
     char name[WORKER_NAME_MAX];
 
-    /* Counted also after the revoke, for backoff_weigh. */
+    /* A member that is lost after the revoke counts too: backoff_weigh needs all losses. */
     core->current.lost += member;
     if (worker->next_rank != RANK_NONE || (member && core->next.number))
         round_abandon(core, tell_text(core, "%s: %s", worker_name(worker, name), why));

@@ -8,6 +8,8 @@
 
 #include <stdarg.h>
 
+/* Adds a line for the log and its facts (for programs) to the trace. A line without a round gets
+ * the number of the current round. */
 void core_say(struct core *core, enum trace_level level, const struct facts *facts,
               const char *format, ...)
 {

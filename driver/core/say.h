@@ -18,7 +18,7 @@ void core_say(struct core *core, enum trace_level level, const struct facts *fac
 #define CORE_WARN(core, ...)   core_say(core, TRACE_WARNING, __VA_ARGS__)
 #define CORE_DETAIL(core, ...) core_say(core, TRACE_DETAIL, __VA_ARGS__)
 
-/* Facts of a line about a slot, and about a worker. */
+/* For FACTS(): the facts of a log line that name a slot (OF_SLOT) or a worker (OF_WORKER). */
 #define OF_SLOT(name, number) .host = (name), .has_slot = true, .slot = (number)
 #define OF_WORKER(worker) \
     OF_SLOT((worker)->host->name, (worker)->slot), .incarnation = (worker)->incarnation

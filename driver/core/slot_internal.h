@@ -22,13 +22,14 @@ struct core_slot {
     struct worker *worker;
     bool draining; /* the slot is drained: its worker must leave by drain_us */
     bool done; /* a command that never called hvd_init has ended in this slot with exit code 0 */
-    /* A worker of this slot was told `place`. Until any worker of the job joins, each worker that
-     * is started here is told the same place, because a command may do the share of the work that
-     * its rank has. Owner: places.c. */
+    /* A worker of this slot was told `place`. As long as no worker of the job has joined (said
+     * READY), each later worker of this slot is told the same place, because a command may do the
+     * share of the work that its rank has. Owner: places.c. */
     bool told;
     struct place place; /* the place (ranks and sizes) that was told last */
     int64_t drain_us;
-    /* a member failed here; not counted yet. progress.c owns this field and the next three */
+    /* A worker of this slot has failed as a member of a round, and `stuck` does not count this
+     * failure yet. Owner of this field and the next three: progress.c. */
     bool failed_as_member;
     struct slot_starts starts;
     uint32_t stuck;        /* number of failures in this slot since `stuck_since` */

@@ -81,8 +81,9 @@ static size_t slots_list(const struct core *core, const struct slots_choice *cho
     return count;
 }
 
-/* Sends LAUNCH. `fresh`: the place (ranks and sizes) of a worker whose rank is new. Until any
- * worker joins, places.c says which place the worker is told. */
+/* Sends LAUNCH to the worker's agent. `fresh`: the place (ranks and sizes) that was computed for
+ * this launch. As long as no worker has joined, places.c may choose another one, because the ranks
+ * of plain commands stay the same. */
 static void slots_tell_launch(struct core *core, const struct worker *worker,
                               const struct place *fresh)
 {
@@ -102,9 +103,9 @@ static void slots_tell_launch(struct core *core, const struct worker *worker,
     tell_host(core, worker->host, msg);
 }
 
-/* Sends LAUNCH again, because the first one may be lost. PROTOCOL.md, LAUNCH: an agent starts
- * only one process for an incarnation, so a second LAUNCH does no harm. The rank in it matters
- * only until a round gives the worker its rank: the worker is told the last rank of all. */
+/* Sends LAUNCH again, because the first one may be lost. PROTOCOL.md, LAUNCH: an agent starts only
+ * one process for an incarnation, so a second LAUNCH does no harm. The second LAUNCH tells the
+ * worker the last rank of all; the rank matters only until a round gives the worker its rank. */
 void slots_launch_again(struct core *core, const struct worker *worker)
 {
     uint32_t size = (uint32_t)(core->roster.staying ? core->roster.staying : 1);
@@ -167,7 +168,8 @@ static void slots_launch(struct core *core, struct slots_choice choice)
     }
 }
 
-/* Returns how many more workers the job wants. */
+/* Returns how many more workers may be launched before the job has --max-np. A slot whose command
+ * is done counts as one with a worker. */
 static size_t slots_wanted(const struct core *core)
 {
     size_t used = core->roster.staying + (size_t)core->roster.done_slots;
@@ -175,6 +177,7 @@ static size_t slots_wanted(const struct core *core)
     return used < core->config.max_np ? core->config.max_np - used : 0;
 }
 
+/* True: the job has started and is not ending, so workers may be launched. */
 static bool slots_may_launch(const struct core *core)
 {
     return core->job >= JOB_GATHERING && core->job <= JOB_RECOVERING;
@@ -249,7 +252,7 @@ static void slots_dismiss_ready(struct core *core, struct worker *worker, const 
 {
     ASSERT(worker->state == WORKER_READY);
     round_lost(core, worker, WORKER_READY, why);
-    tell_drain(core, worker, 0, why);
+    tell_drain(core, worker, 0 /* at once */, why);
     roster_move(core, worker, WORKER_LEAVING);
     worker_limit(core, worker, core->config.stall_us, "the worker was told to leave, but did not");
 }
@@ -276,8 +279,8 @@ void slots_reconcile(struct core *core)
         if (!worker->has_to_go)
             continue;
         if (state == WORKER_LAUNCHING || state == WORKER_BOOTING)
-            loss_kill(core, worker, "its slot is given up", true /* not to blame */,
-                      core->config.kill_grace_us);
+            loss_kill(core, worker, "its slot is given up",
+                      true /* excused: the worker is not to blame */, core->config.kill_grace_us);
         else if (state == WORKER_READY)
             slots_dismiss_ready(core, worker, "its slot is given up");
     }
@@ -317,8 +320,8 @@ void slots_reconcile(struct core *core)
     over_check_job(core);
 }
 
-/* A command that ended with 0 before the first READY did not do its part of the training, so its
- * slot is used again. */
+/* Called at the first READY of the job. A command that ended with 0 before it did not do its part
+ * of the training, so its slot may be used again. */
 void slots_first_joined(struct core *core)
 {
     core->launch.anyone_joined = true;

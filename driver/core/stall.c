@@ -23,7 +23,7 @@
 /* The longest time from the first report of a wait until all reports are judged together. */
 #define GATHER_US_MAX  (2 * TIME_S)
 
-#define NAMES_MAX      5 /* the most names in one line */
+#define NAMES_MAX      5 /* the most workers that one log line names */
 #define NAMES_TEXT_MAX 1024
 
 struct name_list {
@@ -57,13 +57,14 @@ static const char *names_text(struct core *core, const struct name_list *names)
     return tell_text(core, "%s and %zu more", names->text, names->count - NAMES_MAX);
 }
 
-/* Writes a duration in whole seconds. */
+/* Writes a duration for the log: in whole seconds, unless it is shorter than one second. */
 static const char *stall_seconds(int64_t us, char text[TIME_TEXT_MAX])
 {
     return time_format(us < TIME_S ? us : us - us % TIME_S, text);
 }
 
-/* Returns the names of the guilty workers. waits_mark_missing has found them before. */
+/* Returns the names of the guilty workers, which an earlier call of waits_mark_missing has marked.
+ * If none is guilty, returns what the log says instead of names. */
 static const char *stall_culprits(struct core *core)
 {
     struct name_list names = { .count = 0 };
@@ -109,7 +110,7 @@ static void stall_warn(struct core *core)
         return;
     /* waits_mark_missing returns how many of the workers that others wait for do not wait
      * themselves. If there are none, the example is two workers that wait for each other. */
-    if (!waits_mark_missing(core, 0 /* each fresh wait */, core->now_us) && one->wait.count)
+    if (!waits_mark_missing(core, 0 /* waits of any length */, core->now_us) && one->wait.count)
         missing = roster_worker(core, one->wait.missing[0]);
     if (missing && missing != one && waits_is_waiting(core, missing))
         example =
@@ -132,7 +133,8 @@ static void stall_end_guilty(struct core *core, int64_t heard_us, const char *wh
     for (size_t i = 0; (worker = roster_next(core, &i));)
         if (waits_is_guilty(core, worker) && worker_is_alive(worker) &&
             worker_is_heard(core, worker, heard_us))
-            loss_kill(core, worker, why, false /* to blame */, 0 /* no grace */);
+            /* 0: SIGKILL at once */
+            loss_kill(core, worker, why, false /* not excused: the worker is to blame */, 0);
 }
 
 /* Returns how long the driver waits for more reports after the first one, before it judges all of
@@ -159,6 +161,7 @@ static bool stall_is_ripe(const struct core *core, const struct worker *worker)
            time_add(worker->wait.long_us, stall_gather_us(core)) <= core->now_us;
 }
 
+/* Sets the time at which all reports of waits are judged together, shortly after the first one. */
 static void stall_look_later(struct core *core)
 {
     core->stalls.look_us = time_add(core->now_us, stall_gather_us(core));
@@ -273,17 +276,23 @@ void stall_on_stalled(struct core *core, struct worker *worker, const struct msg
         stall_look_later(core);
 }
 
+/* True: the worker's round is revoked, and it has not said RECOVERING. The type worker_is_fn
+ * requires the core, which is not used. */
 static bool has_not_stopped(const struct core *core, const struct worker *worker)
 {
     (void)core;
     return worker->state == WORKER_REVOKED;
 }
 
+/* True: the member has not begun to train in the current round, and does not say that it waits for
+ * others. */
 static bool has_not_begun(const struct core *core, const struct worker *worker)
 {
     return worker->state == WORKER_MEMBER && !worker->entered && !waits_is_waiting(core, worker);
 }
 
+/* True: the member has not answered PENDING with the number of its next check, and does not say
+ * that it waits for others. */
 static bool has_not_checked(const struct core *core, const struct worker *worker)
 {
     return worker->state == WORKER_MEMBER && !worker->at_sent && !waits_is_waiting(core, worker);
@@ -342,9 +351,9 @@ void stall_expire(struct core *core)
                   core->current.members.count, what, names_text(core, &names));
 }
 
-/* Ends each absent worker that does not wait itself, if its agent was connected for
- * --stall-shutdown, and if some worker waits. `is_absent` and `is_awaiting` decide which workers
- * are absent and which wait. False: no worker was ended. */
+/* Kills the workers that are absent (`is_absent`), if any worker of the round waits
+ * (`is_awaiting`). Workers that wait themselves, or whose agent was away during the last
+ * --stall-shutdown, are spared. False: no worker is to be killed. */
 static bool stall_end_absent(struct core *core, worker_is_fn *is_absent, worker_is_fn *is_awaiting,
                              const char *why)
 {
@@ -365,6 +374,8 @@ static bool stall_end_absent(struct core *core, worker_is_fn *is_absent, worker_
     return any;
 }
 
+/* Called when members have not answered PENDING in time: ends those that do not wait themselves
+ * while others wait at a check. False: there is none, and the caller abandons the change. */
 bool stall_end_unchecked(struct core *core)
 {
     return stall_end_absent(

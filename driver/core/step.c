@@ -8,27 +8,35 @@
 
 #include "driver/core/moves.h"
 
+/* No memory is left: core_step will drop all actions of this step, and the process must use this
+ * core no more. */
 void core_fail(struct core *core)
 {
     core->step.failed = true;
 }
 
+/* Requests that slots.c launches workers and sends workers away at the end of this step
+ * (slots_reconcile). */
 void core_want_slots(struct core *core)
 {
     core->step.want_slots = true;
 }
 
+/* Requests that core.c tries to begin or to change a round at the end of this step. */
 void core_want_round(struct core *core)
 {
     core->step.want_round = true;
 }
 
+/* Requests a step at at_us. Only the earliest request is kept: that step looks at all deadlines,
+ * and each one that is not over is requested again. */
 void core_want_timer(struct core *core, int64_t at_us)
 {
     if (at_us < core->step.due_us)
         core->step.due_us = at_us;
 }
 
+/* Returns the time of this step on both clocks, as the blacklist needs it. */
 struct blacklist_moment core_moment(const struct core *core)
 {
     return (struct blacklist_moment){ core->now_us, core->wall_us };
@@ -47,15 +55,17 @@ void core_move_job(struct core *core, enum job_state to)
     ASSERT(to != JOB_RECOVERING || core->current.state == ROUND_REVOKED);
 }
 
+/* Sets the worker's time limit: if it does not come into another state within in_us, core.c kills
+ * it and reports `late` as the reason. */
 void worker_limit(struct core *core, struct worker *worker, int64_t in_us, const char *late)
 {
     worker->limit = (struct worker_limit){ core->now_us, in_us, late };
     core_want_timer(core, time_add(core->now_us, in_us));
 }
 
-/* Returns when a thing is due that the worker has to do within in_us from since_us on. Without a
- * connected agent it is TIME_NEVER. After a break of the connection the time counts from the moment
- * when the agent came back (`back_us`). */
+/* Returns the deadline of something that the worker has to do within in_us from since_us on. While
+ * its agent is not connected there is no deadline (TIME_NEVER). After a break of the connection the
+ * time counts from the moment when the agent came back (`back_us`). */
 int64_t worker_due_us(const struct worker *worker, int64_t since_us, int64_t in_us)
 {
     const struct core_host *host = worker->host;

@@ -31,9 +31,10 @@ void core_move_job(struct core *core, enum job_state to);
 void worker_limit(struct core *core, struct worker *worker, int64_t in_us, const char *late);
 
 /*
- * Returns when a thing is due that the worker has to do within in_us from since_us on. PROTOCOL.md,
- * section 7: while its agent is away nothing is due (TIME_NEVER), because the worker may not have
- * been told, and cannot be heard. When its agent comes back, the worker has the whole time again.
+ * Returns the deadline of something that the worker has to do within in_us from since_us on.
+ * PROTOCOL.md, section 7: while the worker's agent is away there is none (TIME_NEVER), because the
+ * worker may not have been told, and cannot be heard. When the agent comes back, the worker has the
+ * whole time again.
  */
 int64_t worker_due_us(const struct worker *worker, int64_t since_us, int64_t in_us);
 

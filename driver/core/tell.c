@@ -12,6 +12,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+/* Returns memory that lives as long as the actions of this step; NULL: no memory is left, and the
+ * step will fail. */
 void *tell_alloc(struct core *core, size_t count, size_t size)
 {
     void *memory = arena_alloc_array(&core->out.list->memory, count, size);
@@ -63,6 +65,8 @@ struct msg *tell_msg(struct core *core, enum msg_type type, uint64_t incarnation
     return msg;
 }
 
+/* Makes the answer to the first message of an agent, or of the process of a host that joins: the
+ * driver's version, and the times that the agent has to keep. */
 const struct msg *tell_welcome(struct core *core)
 {
     struct msg *msg = tell_msg(core, MSG_WELCOME_AGENT, 0, 0);
@@ -107,9 +111,10 @@ void tell_host(struct core *core, struct core_host *host, const struct msg *msg)
                    });
 }
 
-/* PROTOCOL.md, K3: a message that names no incarnation is for every worker of the agent. So a host
- * with several members must get it once: each host remembers the number (`stamp`) of the last
- * message that it got in this way. */
+/* Sends the message once to each host that has a member of one of the two rounds (NULL: no round).
+ * PROTOCOL.md, K3: a message that names no incarnation is for every worker of the agent, so a host
+ * with several members must not get it twice. `stamp` is the number of the last message that a host
+ * got in this way. */
 void tell_rounds(struct core *core, const struct round *one, const struct round *other,
                  const struct msg *msg)
 {
@@ -125,6 +130,8 @@ void tell_rounds(struct core *core, const struct round *one, const struct round 
             }
 }
 
+/* Tells the worker's agent to end the worker: SIGTERM, and SIGKILL after grace_us (0: SIGKILL at
+ * once). */
 void tell_kill(struct core *core, const struct worker *worker, int64_t grace_us, const char *reason)
 {
     struct msg *msg = tell_msg(core, MSG_KILL, worker->incarnation, 0);
@@ -134,6 +141,7 @@ void tell_kill(struct core *core, const struct worker *worker, int64_t grace_us,
     tell_host(core, worker->host, msg);
 }
 
+/* Tells the worker that it has to leave within left_us, for this reason. */
 void tell_drain(struct core *core, const struct worker *worker, int64_t left_us, const char *reason)
 {
     struct msg *msg = tell_msg(core, MSG_DRAIN, worker->incarnation, 0);
@@ -143,6 +151,8 @@ void tell_drain(struct core *core, const struct worker *worker, int64_t left_us,
     tell_host(core, worker->host, msg);
 }
 
+/* Tells the agent that the driver knows of the end of this worker: the agent need not repeat
+ * EXITED. */
 void tell_forget(struct core *core, struct core_host *host, uint64_t incarnation)
 {
     tell_host(core, host, tell_msg(core, MSG_FORGET, incarnation, 0));
@@ -160,11 +170,15 @@ struct msg_ids tell_ids(struct core *core, const uint64_t *ids, size_t count)
     return (struct msg_ids){ copy, count };
 }
 
+/* Closes the connection of the host's agent, for the reason `text`. The caller also calls
+ * roster_disconnect, as no EVENT_CLOSED follows. */
 void tell_close(struct core *core, struct core_host *host, const char *text)
 {
     tell_add(core, (struct action){ .kind = ACTION_CLOSE, .peer = host->peer, .text = text });
 }
 
+/* Sends a message to the process of a host that joins (joins.c). Its connection is not that of an
+ * agent, so tell_host does not know it. `host` names the host of a START; otherwise NULL. */
 void tell_join_peer(struct core *core, uint32_t peer, const char *host, const struct msg *msg)
 {
     tell_add(core, (struct action){ .kind = ACTION_SEND,
@@ -179,11 +193,16 @@ void tell_join_close(struct core *core, uint32_t peer, const char *text)
     tell_add(core, (struct action){ .kind = ACTION_CLOSE, .peer = peer, .text = text });
 }
 
+/* From now on handshakes accept this token; `token` is its id, a blank and the digits of its
+ * key. */
 void tell_token(struct core *core, const char *token)
 {
     tell_add(core, (struct action){ .kind = ACTION_TOKEN, .text = tell_text(core, "%s", token) });
 }
 
+/* Asks for the start of an agent on the host: driver/io starts it, or, in a job whose hosts join,
+ * the process that has joined. If that process is not connected, its next JOIN makes joins.c ask
+ * again. */
 void tell_start_agent(struct core *core, struct core_host *host)
 {
     struct msg *msg;
@@ -199,6 +218,8 @@ void tell_start_agent(struct core *core, struct core_host *host)
     }
 }
 
+/* From now on the driver accepts (`admitted`) or refuses this version of the host's key in
+ * handshakes. */
 void tell_key(struct core *core, const struct core_host *host, uint32_t version, bool admitted)
 {
     tell_add(core, (struct action){ .kind = ACTION_KEY,
@@ -212,11 +233,15 @@ void tell_discover(struct core *core)
     tell_add(core, (struct action){ .kind = ACTION_DISCOVER });
 }
 
+/* Asks driver/io to read at once whether this driver still owns the job; if it does not, the driver
+ * ends. */
 void tell_check_owner(struct core *core)
 {
     tell_add(core, (struct action){ .kind = ACTION_CHECK_OWNER });
 }
 
+/* Asks driver/io to write the manifest of a checkpoint whose files are all durable. The answer,
+ * EVENT_CHECKPOINT, names the attempt as `ask`. */
 void tell_checkpoint(struct core *core, const struct checkpoint_done *checkpoint)
 {
     tell_add(core, (struct action){ .kind = ACTION_CHECKPOINT,
@@ -225,6 +250,8 @@ void tell_checkpoint(struct core *core, const struct checkpoint_done *checkpoint
                                     .checkpoint = checkpoint });
 }
 
+/* Asks driver/io for the newest checkpoint before the damaged one in `folder`. The name is copied,
+ * because checkpoint.c changes it before the action is carried out. */
 void tell_checkpoint_reject(struct core *core, const char *folder, uint64_t commit)
 {
     size_t bytes = strlen(folder) + 1;
@@ -236,16 +263,19 @@ void tell_checkpoint_reject(struct core *core, const char *folder, uint64_t comm
                                         .number = commit });
 }
 
+/* Answers the request `ask` of an operator; `code` 0: it was done, or was accepted. */
 void tell_reply(struct core *core, uint64_t ask, int code, const char *text)
 {
     tell_add(core, (struct action){ .kind = ACTION_REPLY, .ask = ask, .code = code, .text = text });
 }
 
+/* Tells the operators who wait for new keys how far the change is. `over`: it is complete. */
 void tell_rekeying(struct core *core, const char *text, bool over)
 {
     tell_add(core, (struct action){ .kind = ACTION_REKEYING, .code = over, .text = text });
 }
 
+/* Ends the driver with this exit status; no action follows. */
 void tell_exit(struct core *core, int code, const char *text)
 {
     tell_add(core, (struct action){

@@ -7,8 +7,8 @@
 
 #include "driver/core/core_internal.h"
 
-/* Return memory that lives as long as the actions of this step. tell_alloc returns NULL when memory
- * is out, tell_text returns "". */
+/* Both functions return memory that lives as long as the actions of this step. When no memory is
+ * left, tell_alloc returns NULL, and tell_text "". */
 void *tell_alloc(struct core *core, size_t count, size_t size);
 const char *tell_text(struct core *core, const char *format, ...) PRINTF_LIKE(2, 3);
 
@@ -37,12 +37,13 @@ void tell_forget(struct core *core, struct core_host *host, uint64_t incarnation
 struct msg_ids tell_ids(struct core *core, const uint64_t *ids, size_t count);
 
 void tell_close(struct core *core, struct core_host *host, const char *text);
-/* For the process of a host that has joined (joins.c); `host` is only for a START. */
+/* tell_join_peer and tell_join_close are for the connection of the process `hvd-agent --join` of a
+ * host (joins.c). `host` is only for a START. */
 void tell_join_peer(struct core *core, uint32_t peer, const char *host, const struct msg *msg);
 void tell_join_close(struct core *core, uint32_t peer, const char *text);
 void tell_token(struct core *core, const char *token);
-/* If the host has joined by itself, the process on the host is told, if it is connected; otherwise
- * its next JOIN asks again. */
+/* Asks for the start of an agent. On a host that has joined by itself the process that has joined
+ * starts it; if that process is not connected, its next JOIN makes joins.c ask again. */
 void tell_start_agent(struct core *core, struct core_host *host);
 void tell_key(struct core *core, const struct core_host *host, uint32_t version, bool admitted);
 void tell_discover(struct core *core);

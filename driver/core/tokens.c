@@ -48,7 +48,8 @@ static void token_release(struct core_token *token)
     mem_free(token->host);
 }
 
-/* Adds a token to the table. Returns 0, HVD_E_NOMEM, or HVD_E_LIMIT: there are LIMIT_TOKENS. */
+/* Adds a copy of the token to the table. `host`: the only host that may use it; NULL or "": any.
+ * Returns 0, HVD_E_NOMEM, or HVD_E_LIMIT: the table has LIMIT_TOKENS tokens. */
 static int token_add(struct core *core, const struct core_token *made, const char *host)
 {
     struct core_token token = *made;
@@ -61,9 +62,9 @@ static int token_add(struct core *core, const struct core_token *made, const cha
     return rc;
 }
 
-/* Makes room for one more token: forgets the oldest one that is revoked or
- * has expired. Its key stays accepted in
- * handshakes until the driver ends, and opens nothing, as its id is unknown. */
+/* If the table of tokens is full, forgets the oldest token that is revoked or has expired. The
+ * handshake still accepts the key of a forgotten token until the driver ends, but tokens_use
+ * refuses each JOIN with it, because its id is not known. */
 static void tokens_forget_dead(struct core *core)
 {
     struct core_joins *joins = &core->listing.joins;
@@ -80,10 +81,12 @@ static void tokens_forget_dead(struct core *core)
     }
 }
 
-/* Makes a token. A token that is there already, perhaps revoked, stays as it is: the same file may
- * be given to each driver of the job. */
+/* Handles EVENT_TOKEN with TOKEN_MADE: adds a token and answers. A token that the job has already,
+ * perhaps revoked, stays as it is, because the same file of tokens may be given to each driver of
+ * the job. */
 static void token_make(struct core *core, const struct event *event)
 {
+    /* In EVENT_TOKEN the field `slot` is the number of hosts that may use the token (event.h). */
     struct core_token token = { .uses = event->slot, .until_wall_us = TIME_NEVER };
     const char *host = event->host ? event->host : "";
     struct journal_record *record;
@@ -94,7 +97,7 @@ static void token_make(struct core *core, const struct event *event)
                    "no host can join this job; start it with --discovery join");
         return;
     }
-    if (!token_is_text(event->text, true) || event->slot > LIMIT_HOSTS ||
+    if (!token_is_text(event->text, true /* id and key */) || event->slot > LIMIT_HOSTS ||
         (*host && host_name_check(host, strlen(host), NULL))) {
         tell_reply(core, event->ask, HVD_E_INVAL,
                    "the token, its number of hosts or the name of its host is not possible");
@@ -130,6 +133,8 @@ static void token_make(struct core *core, const struct event *event)
     tell_reply(core, event->ask, 0, "");
 }
 
+/* Handles EVENT_TOKEN: makes a token, or revokes the one that the event names, and answers the
+ * operator. Hosts that have joined with a revoked token stay in the job. */
 void tokens_on_event(struct core *core, const struct event *event)
 {
     struct core_token *token;
@@ -139,7 +144,8 @@ void tokens_on_event(struct core *core, const struct event *event)
         token_make(core, event);
         return;
     }
-    token = token_is_text(event->text, false) ? token_find(core, event->text) : NULL;
+    token =
+        token_is_text(event->text, false /* the id alone */) ? token_find(core, event->text) : NULL;
     if (!token) {
         tell_reply(core, event->ask, HVD_E_NOTFOUND,
                    tell_text(core, "%s: no such token in this job; see 'hvd-elastic token list'",
@@ -166,6 +172,8 @@ static bool token_has_used(const struct core_token *token, const char *host)
     return false;
 }
 
+/* Notes that this host has joined with the token. A token without a limit of hosts (`uses` 0) keeps
+ * no list of its hosts. */
 static int token_note_use(struct core_token *token, const char *host)
 {
     char *copy;
@@ -181,6 +189,8 @@ static int token_note_use(struct core_token *token, const char *host)
     return 0;
 }
 
+/* A host wants to join with the token of this id. NULL: it may, and the journal gets a record of
+ * the first use by this host. Otherwise returns the reason for the refusal. */
 const char *tokens_use(struct core *core, const char *id, const char *host)
 {
     struct core_token *token = token_find(core, id);
@@ -220,12 +230,15 @@ const char *tokens_use(struct core *core, const char *id, const char *host)
     return NULL;
 }
 
+/* Called when the driver starts: the tokens that the journal names are accepted in handshakes. */
 void tokens_start(struct core *core)
 {
     for (size_t i = 0; i < core->listing.joins.tokens.count; i++)
         tell_token(core, core->listing.joins.tokens.items[i].text);
 }
 
+/* Restores a TOKEN record: a token was made, used by a host, or revoked. A record that was read
+ * before changes nothing. */
 int tokens_replay(struct core *core, const struct journal_record *record, struct hvd_err *err)
 {
     struct core_token made = { .uses = (uint32_t)record->value, .until_wall_us = record->wall_us };
@@ -242,10 +255,11 @@ int tokens_replay(struct core *core, const struct journal_record *record, struct
     if (record->code == TOKEN_MADE) {
         memcpy(made.text, record->text, LIMIT_TOKEN_TEXT_BYTES + 1);
         tokens_forget_dead(core);
+        /* HVD_E_LIMIT: the table is full of tokens that are in use, so this one is left out. */
         return token_add(core, &made, record->host) == HVD_E_NOMEM ? HVD_E_NOMEM : 0;
     }
     if (!token)
-        return 0; /* the token was forgotten to make room */
+        return 0; /* a record about a token that tokens_forget_dead has dropped has no effect */
     if (record->code == TOKEN_REVOKED)
         token->revoked = true;
     else if (*record->host)

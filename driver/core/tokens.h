@@ -21,7 +21,8 @@ const char *tokens_use(struct core *core, const char *id, const char *host);
 /* The driver starts: the tokens that the journal names are accepted in handshakes. */
 void tokens_start(struct core *core);
 
-/* Restores a token from a JOURNAL_TOKEN record. 0, HVD_E_NOMEM, or HVD_E_CORRUPT. */
+/* Restores what a JOURNAL_TOKEN record says of a token. Returns 0, HVD_E_NOMEM, or HVD_E_CORRUPT
+ * for a record that is impossible. */
 int tokens_replay(struct core *core, const struct journal_record *record,
                   struct hvd_err *err) MUST_CHECK;
 

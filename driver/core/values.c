@@ -26,6 +26,8 @@ _Static_assert(LIMIT_STORE_KEY_BYTES <= LIMIT_REASON_BYTES,
 
 static const char hex[] = "0123456789abcdef";
 
+/* True: the values of this round can still be used: its members train, or have not passed the
+ * agreed check of a switch. Round 0 stands for the whole job, whose values can always be used. */
 bool values_stand(const struct core *core, uint64_t round)
 {
     const struct round *current = &core->current;
@@ -34,7 +36,7 @@ bool values_stand(const struct core *core, uint64_t round)
            (core->last.number && round == core->last.number);
 }
 
-/* Tells a worker the result of its call. */
+/* Sends STORED, the result of a STORE call, to the worker. The value is copied for the message. */
 static void values_tell(struct core *core, struct worker *worker, struct msg_stored stored)
 {
     struct msg *msg = tell_msg(core, MSG_STORED, worker->incarnation, 0);
@@ -50,6 +52,8 @@ static void values_tell(struct core *core, struct worker *worker, struct msg_sto
 
 /* ---- waits ----------------------------------------------------------------------------------- */
 
+/* Removes the wait with the index `at`. The last wait of the list takes this index, so a loop that
+ * removes some waits begins at the end. */
 static void values_drop_wait(struct core *core, size_t at)
 {
     struct core_values *values = &core->roster.values;
@@ -58,8 +62,8 @@ static void values_drop_wait(struct core *core, size_t at)
     values->waits.items[at] = values->waits.items[--values->waits.count];
 }
 
-/* A new call ends the previous call of the same channel. Waits whose worker or round has ended are
- * ended too. */
+/* The worker makes a new call: its earlier wait on the same channel is over. Waits whose worker or
+ * round has ended are removed too. */
 static void values_end_waits(struct core *core, const struct worker *worker, uint32_t channel)
 {
     for (size_t i = core->roster.values.waits.count; i-- > 0;) {
@@ -71,7 +75,8 @@ static void values_end_waits(struct core *core, const struct worker *worker, uin
     }
 }
 
-/* Answers all calls that wait for this key. */
+/* A key has got a value: answers all calls of workers that wait for the key, and removes these
+ * waits. */
 static void values_wake(struct core *core, uint64_t round, const char *key)
 {
     const struct value_entry *entry = value_table_find(&core->roster.values.table, round, key);
@@ -96,6 +101,8 @@ static void values_wake(struct core *core, uint64_t round, const char *key)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
+/* Writes `value` as hexadecimal digits into `memory`, cut into texts that fit into a record, and
+ * returns these texts: their list is in `items`. */
 struct msg_texts values_digits(struct msg_bytes value, char *memory, const char **items)
 {
     size_t count = 0;
@@ -111,8 +118,8 @@ struct msg_texts values_digits(struct msg_bytes value, char *memory, const char 
     return (struct msg_texts){ items, count };
 }
 
-/* Writes the change down, and notes its number: the journal and the worker's number change
- * together. */
+/* Writes a STORE record of the change, and notes the number of the worker's call: a call with this
+ * number that comes again is only answered. */
 static void values_record(struct core *core, struct worker *worker, const struct msg *msg,
                           const struct value_outcome *outcome)
 {
@@ -126,7 +133,7 @@ static void values_record(struct core *core, struct worker *worker, const struct
     worker->values = (struct worker_values){ .number = call->number };
     snprintf(worker->values.sum, sizeof(worker->values.sum), "%s", outcome->number);
     if (!memory || !items)
-        return; /* the step has failed */
+        return; /* no memory is left: the step has failed */
     record->incarnation = worker->incarnation;
     record->round = msg->round;
     record->check = call->number;
@@ -136,6 +143,8 @@ static void values_record(struct core *core, struct worker *worker, const struct
         record->addresses = values_digits(value, memory, items);
 }
 
+/* Restores a STORE record: the value that was set or deleted, and the number of the worker's last
+ * call. HVD_E_CORRUPT: no driver can have written the record. */
 int values_replay(struct core *core, const struct journal_record *record)
 {
     struct value_table *table = &core->roster.values.table;
@@ -180,7 +189,9 @@ int values_replay(struct core *core, const struct journal_record *record)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* Handles STORE: PROTOCOL.md says what each call does, and when it is dropped. */
+/* Handles STORE: a worker sets, reads, adds to or deletes a value, or waits for one (PROTOCOL.md,
+ * STORE). A call that changes a value is recorded before it is answered; a WAIT for a key without a
+ * value is answered by values_wake later. */
 void values_on_store(struct core *core, struct worker *worker, const struct msg *msg)
 {
     const struct msg_store *call = &msg->u.store;
@@ -193,7 +204,9 @@ void values_on_store(struct core *core, struct worker *worker, const struct msg 
                    "a value of round %" PRIu64 " is asked for: that round is over", msg->round);
         return;
     }
-    if (changes && call->number <= worker->values.number) { /* the message has come twice */
+    /* The message has come twice: the call is answered with the first result if it is the last
+     * one. */
+    if (changes && call->number <= worker->values.number) {
         const char *sum = call->op == STORE_ADD ? worker->values.sum : "";
 
         stored.value = (struct msg_bytes){ (const uint8_t *)sum, strlen(sum) };

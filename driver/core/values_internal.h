@@ -12,15 +12,16 @@
 /* The last change of a value that a worker has made: a STORE with this number is only answered.
  * Owner: values.c. */
 struct worker_values {
-    uint64_t number;            /* 0: there is none */
-    char sum[VALUE_NUMBER_MAX]; /* of STORE_ADD: the answer */
+    uint64_t number;            /* the number of the call; 0: the worker has changed no value */
+    char sum[VALUE_NUMBER_MAX]; /* the answer to the call if it was a STORE_ADD */
 };
 
-/* A call that waits until its key has a value. The worker may have ended. */
+/* A STORE call of a worker that waits until its key has a value. If the worker or the round has
+ * ended, the wait is removed later. */
 struct value_wait {
     uint64_t incarnation, number, round;
     uint32_t channel;
-    char *key; /* owned */
+    char *key; /* owned by this struct */
 };
 
 /* The values of the job and of its rounds. Owner: values.c. */

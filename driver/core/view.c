@@ -18,6 +18,7 @@
 #define VIEW_MEMORY_MAX ((size_t)1 << 30)
 #define VIEW_LINE_MAX   512
 
+/* Makes an empty view: no text is NULL, and times that are not known are TIME_NEVER. */
 void core_view_init(struct core_view *view)
 {
     *view = (struct core_view){
@@ -47,7 +48,8 @@ static const char *view_text(struct arena *memory, const char *format, ...)
     return text ? text : "";
 }
 
-/* Returns why slots of this host are empty; "": there is nothing to explain. */
+/* Returns why slots of this host have no worker, for the operator; "": there is nothing to
+ * explain. */
 static const char *view_why_unused(const struct core *core, const struct core_host *host,
                                    struct arena *memory)
 {
@@ -69,7 +71,7 @@ static const char *view_why_unused(const struct core *core, const struct core_ho
         struct blacklist_verdict verdict =
             blacklist_verdict(&core->blacklist, host->name, slot, core->now_us);
 
-        /* the drain is shown also while the slot still has a worker */
+        /* a drained slot is named even if its worker has not left yet */
         if (host->slots[slot].draining)
             return view_text(memory, "slot %" PRIu32 " is being drained", slot);
         if (host->slots[slot].worker)
@@ -141,7 +143,7 @@ static void view_blacklist(const struct core *core, struct core_view *view)
         if (record.until_wall_us == TIME_NEVER)
             left_us = TIME_NEVER;
         if (!record.failures && left_us <= 0)
-            continue; /* an operator or the passing of time has cleared this entry */
+            continue; /* this entry has no failures and no cooldown any more */
         held[count++] = (struct view_held){
             .host = view_text(&view->memory, "%s", record.host),
             .slot = record.slot,
@@ -179,7 +181,8 @@ static void view_tokens(const struct core *core, struct core_view *view)
     view->tokens.count = tokens ? count : 0;
 }
 
-/* Returns what the driver waits for, in one sentence; "": for nothing. */
+/* Returns what the driver waits for in the present state of the job, as a sentence for the
+ * operator; "": it waits for nothing. */
 static const char *view_waiting_for(const struct core *core, struct arena *memory)
 {
     if (core->leases.alone)
@@ -214,22 +217,23 @@ static const char *view_waiting_for(const struct core *core, struct arena *memor
     }
 }
 
-/* Copies the sums of goodput.c, and the failures of hosts. */
+/* Copies the sums of goodput.c, and how often workers of each host have failed. The last entry,
+ * with the name "", is of all hosts that have no entry of their own. */
 static void view_goodput(const struct core *core, struct core_view *view)
 {
-    const struct core_goodput *own = &core->costs.goodput;
+    const struct core_goodput *goodput = &core->costs.goodput;
     struct view_failures *failures =
         arena_alloc_array(&view->memory, GOODPUT_HOSTS + 1, sizeof(*failures));
     struct view_goodput *all = &view->goodput;
 
-    memcpy(all->sums, own->sums, sizeof(all->sums));
+    memcpy(all->sums, goodput->sums, sizeof(all->sums));
     all->failures = failures;
-    for (size_t i = 0; failures && i < own->host_count; i++)
+    for (size_t i = 0; failures && i < goodput->host_count; i++)
         failures[all->failure_count++] =
-            (struct view_failures){ view_text(&view->memory, "%s", own->hosts[i].name),
-                                    own->hosts[i].failures };
-    if (failures && own->others.failures)
-        failures[all->failure_count++] = (struct view_failures){ "", own->others.failures };
+            (struct view_failures){ view_text(&view->memory, "%s", goodput->hosts[i].name),
+                                    goodput->hosts[i].failures };
+    if (failures && goodput->others.failures)
+        failures[all->failure_count++] = (struct view_failures){ "", goodput->others.failures };
 }
 
 /* Copies the visible part of the core. The former contents of *ret_view are freed. Returns 0, or
@@ -302,10 +306,14 @@ int core_view(const struct core *core, struct core_view *ret_view)
     return 0;
 }
 
+/* Finds the next host whose agent may still run and was not told that the job is over. *at is the
+ * index of the first host to look at, and then of the host after the one found. False: there is
+ * none. */
 bool core_missing(const struct core *core, int64_t now_us, size_t *at,
                   struct core_missing *ret_missing)
 {
-    /* An agent notices after a lease that no driver is there, and waits for the grace. */
+    /* An agent without a driver notices that after a lease, and ends itself --driver-grace
+     * later. */
     int64_t waits_us = time_add(core->config.lease_us, core->config.driver_grace_us);
 
     while (*at < core->roster.hosts.count) {

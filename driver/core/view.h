@@ -31,7 +31,7 @@ enum worker_state {
     WORKER_RECOVERED, /* the worker has said RECOVERING and waits for the next round */
     WORKER_LEAVING,   /* the worker was told to leave, and its process has not ended */
     WORKER_FINISHED,  /* its training returned 0 */
-    WORKER_DOOMED,    /* counted as dead; its process may still run and is being killed */
+    WORKER_DOOMED,    /* the worker counts as dead; its process may still run and is being killed */
     WORKER_ENDED,
     WORKER_STATE_COUNT
 };
@@ -55,8 +55,8 @@ struct view_worker {
     enum worker_state state;
     bool entered; /* the worker trains in the current round */
     int64_t since_us;
-    uint64_t commit;             /* its newest commit that its agent has seen; 0: none */
-    int64_t commit_us, heard_us; /* when it was first seen; when the agent last heard the worker */
+    uint64_t commit;             /* the worker's newest commit that its agent has seen; 0: none */
+    int64_t commit_us, heard_us; /* when its agent first saw `commit`; last heard the worker */
     bool silent, behind;         /* not heard, or without new commits, for too long (pace.h) */
 };
 
@@ -66,7 +66,7 @@ struct view_host {
     bool listed;   /* discovery lists the host */
     bool draining; /* the whole host is drained; if single slots are drained, `why` says so */
     enum agent_state agent;
-    int64_t heard_us; /* when the agent, which hears its workers, was last heard; TIME_NEVER: not */
+    int64_t heard_us; /* when the agent was last heard; TIME_NEVER: it was not heard */
     const char *why;  /* why slots of the host are not used; "": all usable slots are used */
     const struct view_worker *workers;
     size_t worker_count;
@@ -76,7 +76,7 @@ struct view_host {
 struct view_token {
     const char *id;
     const char *host;    /* the only host that may use it; "": any */
-    uint32_t uses, used; /* hosts that may use the token (0: any number); hosts that have */
+    uint32_t uses, used; /* hosts that may use the token (0: any); hosts that have used it */
     int64_t left_us;     /* time until the token expires; 0: expired; TIME_NEVER: never */
     bool revoked;
 };
@@ -110,7 +110,7 @@ struct core_view {
     uint64_t commit;               /* the commit that the current round began with */
     uint64_t resume_min_commit;    /* no new round may resume from an older commit */
     uint64_t newest;               /* the newest commit that a member was seen to have; 0: none */
-    uint64_t commits;              /* how many there were in the last commits_us; 0 us: not known */
+    uint64_t commits;              /* number of commits in the last commits_us; 0 us: not known */
     int64_t newest_us, commits_us; /* newest_us: when `newest` was first seen */
     const uint64_t *members; /* the incarnations of the current round; the index is the rank */
     size_t member_count;

@@ -75,7 +75,7 @@ enum goodput_use {
 };
 const char *goodput_use_name(enum goodput_use use);
 
-/* Time, and the same time for each worker that it counts for. */
+/* A time, and the sum of this time over all workers for which it counts. */
 struct goodput_part {
     int64_t time_us, worker_us;
 };
@@ -92,16 +92,17 @@ struct view_goodput {
     size_t failure_count;
 };
 
-/* A name whose values the program reports (hvd_report). */
+/* One value over time of a name that the program reports (hvd_report). */
 struct view_point {
     int64_t at_us;
     double value;
 };
 struct view_report {
     const char *name;
-    double value;           /* the newest one */
-    uint64_t round, commit; /* the running round, and the newest commit, of its worker; 0: none */
-    int64_t at_us;          /* when it was reported */
+    double value; /* the newest value */
+    /* of the worker that reported it: the round and the newest commit then; 0: none */
+    uint64_t round, commit;
+    int64_t at_us;                   /* when the newest value was reported */
     const struct view_point *points; /* values over time, at least one; the last is the newest */
     size_t point_count;
 };

@@ -11,6 +11,8 @@
 
 #define LATE_US (2 * TIME_S) /* the longest time that a repeated report needs on its way */
 
+/* Returns how long a report of a wait counts: a worker that still waits repeats its report in each
+ * --stall-warning interval, and half an interval and LATE_US are added for a late one. */
 int64_t waits_repeat_us(const struct core *core)
 {
     int64_t warning_us = core->config.stall_warning_us;
@@ -18,27 +20,33 @@ int64_t waits_repeat_us(const struct core *core)
     return time_add(warning_us, warning_us / 2 + LATE_US);
 }
 
+/* True: the worker has reported a wait, and the report is fresh enough to count. */
 bool waits_is_reported(const struct core *core, const struct worker *worker)
 {
     return worker->wait.waited_us &&
            time_add(worker->wait.said_us, waits_repeat_us(core)) >= core->now_us;
 }
 
+/* True: the worker has reported that it waits for another worker, not for its own training loop. */
 bool waits_is_waiting(const struct core *core, const struct worker *worker)
 {
     return waits_is_reported(core, worker) && !worker->wait.itself;
 }
 
+/* True: the worker has reported that it waits at a check, where all members meet. */
 bool waits_is_at_check(const struct core *core, const struct worker *worker)
 {
     return waits_is_waiting(core, worker) && worker->wait.at_check;
 }
 
+/* True: other members may wait for this worker: it is a member, or it leaves by a switch that is
+ * not complete. */
 bool waits_is_in_round(const struct worker *worker)
 {
     return worker->state == WORKER_MEMBER || worker->may_block_switch;
 }
 
+/* The worker has made progress, so the wait that it last reported is over. */
 void waits_moved(struct worker *worker)
 {
     worker->wait.waited_us = 0;
@@ -55,6 +63,8 @@ void waits_watch(struct core *core)
     waits_watch_again(core, time_add(core->now_us, warning_us + warning_us / 2));
 }
 
+/* Sets the time of the next warning about workers for which the driver itself waits (stall_expire);
+ * TIME_NEVER: none. */
 void waits_watch_again(struct core *core, int64_t warn_us)
 {
     core->stalls.watch.warn_us = warn_us;
@@ -65,9 +75,9 @@ void waits_watch_again(struct core *core, int64_t warn_us)
  * to the workers that it waits for. */
 struct search {
     struct core *core;
-    /* marked workers whose own waits have not been followed yet */
+    /* marked workers (`missing`) whose own waits the search has not followed yet */
     struct worker *unasked;
-    size_t guilty; /* how many marked workers do not wait themselves */
+    size_t guilty; /* how many of the marked workers do not wait for others */
 };
 
 /* Marks a worker as missing (another worker waits for it), if it is in the round and not marked
@@ -161,7 +171,7 @@ bool waits_for_host(struct core *core, const struct core_host *host)
     const struct worker *worker;
     bool waits = false;
 
-    /* 0 and the present time: each fresh report is used, however short the wait is */
+    /* 0 and the present time: each fresh report of a wait counts, however short the wait is */
     (void)waits_mark_missing(core, 0, core->now_us);
     for (size_t slot = 0; (worker = roster_next_on(host, &slot));)
         waits |= waits_is_guilty(core, worker);
@@ -185,6 +195,8 @@ struct worker *waits_longest(const struct core *core, worker_is_fn *is, size_t *
     return longest;
 }
 
+/* Returns the text of the last warning about waiting workers; "" if no worker reports a wait
+ * now. */
 const char *waits_said(const struct core *core)
 {
     size_t count;

@@ -8,6 +8,7 @@
 
 #include "driver/core/core_internal.h"
 
+/* A question about one worker, such as waits_is_waiting; waits_longest asks it of each worker. */
 typedef bool worker_is_fn(const struct core *core, const struct worker *worker);
 
 /* Returns how long a report of a wait counts. A worker that still waits reports again in each
