@@ -25,7 +25,7 @@
 #define VISIBLE_PATIENCE (5 * TIME_S)
 #define VISIBLE_LOOK     (100 * TIME_MS)
 
-/* From one attempt to open the directory to the next; the time doubles. */
+/* the wait after a failed attempt to open the directory; it doubles with each further failure */
 #define OPEN_RETRY     TIME_S
 #define OPEN_RETRY_MAX TIME_MIN
 
@@ -33,7 +33,7 @@
  * result. */
 struct catalog_entry {
     struct list link;
-    struct checkpoint_manifest manifest; /* of a request */
+    struct checkpoint_manifest manifest; /* what a request is about; a result does not use it */
     struct catalog_result result;
 };
 
@@ -45,7 +45,8 @@ struct catalog {
     pthread_t thread;
 
     pthread_mutex_t lock; /* not held while the thread uses the file system */
-    pthread_cond_t wake;  /* a request came, the catalog stops, the thread has ended */
+    /* signalled when a request comes, when the catalog is to stop, and when the thread has ended */
+    pthread_cond_t wake;
     /* The fields below are protected by the lock. */
     struct list requests;
     struct list results;
@@ -53,9 +54,11 @@ struct catalog {
     bool ended;
 
     /* Only the thread uses the fields below, while it runs. */
-    /* the result CATALOG_READY, made before the thread starts; NULL: it was posted */
+    /* the entry for the result CATALOG_READY, made before the thread starts; NULL: the thread has
+     * posted it */
     struct catalog_entry *ready;
-    struct checkpoint_store *store; /* of `where`; NULL: there is none */
+    /* the opened directory `where`; NULL: it is not open, or the job has none */
+    struct checkpoint_store *store;
     struct owner owner;
     struct hvd_err lost; /* code not 0: another owner has the directory, or it cannot be used */
 };
@@ -66,6 +69,8 @@ static void entry_free(struct catalog_entry *entry)
     mem_free(entry);
 }
 
+/* Makes a request or result, with the event that the event loop gets in the end. NULL: no memory is
+ * left. */
 static struct catalog_entry *entry_create(enum catalog_event event)
 {
     struct catalog_entry *entry = mem_zalloc(sizeof(*entry));
@@ -78,7 +83,8 @@ static struct catalog_entry *entry_create(enum catalog_event event)
     return entry;
 }
 
-/* Hands a result to the event loop. */
+/* Hands a result to the event loop: appends it to the list, and makes the descriptor readable so
+ * that the loop calls catalog_next. */
 static void catalog_post(struct catalog *catalog, struct catalog_entry *entry)
 {
     const uint64_t one = 1;
@@ -92,7 +98,7 @@ static void catalog_post(struct catalog *catalog, struct catalog_entry *entry)
     while (wrote < 0 && errno == EINTR); /* EAGAIN: the descriptor is readable already */
 }
 
-/* Posts a line for the log. A line for which there is no memory is left out. */
+/* Posts a result that is only a text for the log. If no memory is left, the log lacks this line. */
 static void catalog_tell(struct catalog *catalog, enum catalog_event event, int code,
                          const char *text)
 {
@@ -105,11 +111,15 @@ static void catalog_tell(struct catalog *catalog, enum catalog_event event, int 
     catalog_post(catalog, entry);
 }
 
+/* Called by prune.c with a text for the log; the type prune_note_fn requires `arg`, which is the
+ * catalog. */
 static void catalog_note(void *arg, const char *text)
 {
     catalog_tell(arg, CATALOG_NOTE, 0, text);
 }
 
+/* Called for each checkpoint that a search passes over: posts a line for the log. The reason names
+ * the folder already. */
 static void note_skipped(void *arg, const char *folder, int code, const char *reason)
 {
     char text[ERR_TEXT_MAX];
@@ -119,7 +129,8 @@ static void note_skipped(void *arg, const char *folder, int code, const char *re
     catalog_tell(arg, CATALOG_NOTE, code, text);
 }
 
-/* Fills the result with the checkpoint of this manifest. */
+/* Fills the result with the folder, commit and ranks of the checkpoint that this manifest
+ * describes, and frees the manifest. */
 static void take_checkpoint(struct catalog_result *result, const struct checkpoint_store *store,
                             struct checkpoint_manifest *manifest)
 {
@@ -168,7 +179,8 @@ static int find_given(struct catalog *catalog, struct catalog_result *result, st
     return rc ? err_prefix(err, rc, "--from-checkpoint") : 0;
 }
 
-/* Takes the directory, and finds the checkpoint with which the job begins. */
+/* Opens the directory and becomes its owner, then finds the checkpoint with which the job begins.
+ * HVD_E_NOTFOUND: there is none, and the job begins without one. */
 static int catalog_begin(struct catalog *catalog, struct catalog_result *result,
                          struct hvd_err *err)
 {
@@ -201,7 +213,8 @@ static int catalog_begin(struct catalog *catalog, struct catalog_result *result,
     return rc == HVD_E_NOTFOUND && catalog->from ? find_given(catalog, result, err) : rc;
 }
 
-/* Waits until all files of the checkpoint are visible on this machine with their sizes. */
+/* Waits, at most VISIBLE_PATIENCE, until this machine sees all files of the checkpoint with their
+ * sizes: a shared file system may show files of other hosts late. */
 static int wait_visible(struct catalog *catalog, const struct checkpoint_manifest *manifest,
                         struct hvd_err *err)
 {
@@ -228,7 +241,8 @@ static int wait_visible(struct catalog *catalog, const struct checkpoint_manifes
     return rc;
 }
 
-/* Carries out one request. */
+/* Carries out a request of catalog_complete: checks that this driver still owns the directory and
+ * that all files are visible, then writes manifest.json and COMPLETE. */
 static int catalog_finish(struct catalog *catalog, struct catalog_entry *entry, struct hvd_err *err)
 {
     char folder[CHECKPOINT_FOLDER_MAX];
@@ -261,7 +275,9 @@ static int catalog_finish(struct catalog *catalog, struct catalog_entry *entry, 
             return 0;
         }
     } else if (rc == HVD_E_NOTFOUND || rc == HVD_E_CORRUPT) {
-        rc = 0; /* a checkpoint of a newer version is left as it is */
+        /* an error other than these two, such as that of a newer version's checkpoint, ends the
+         * request */
+        rc = 0;
     }
     if (!rc)
         rc = wait_visible(catalog, &entry->manifest, err);
@@ -285,8 +301,9 @@ struct catalog_search {
     struct hvd_err err; /* the error of the checkpoint that was loaded last */
 };
 
-/* Ends the search, by 1, at the first checkpoint that is old enough and complete, and by its code
- * at one of a newer version. */
+/* Called for each checkpoint, the newest first. Returns 0 to go on; 1 to end the search, because
+ * this checkpoint is older than `before` and complete; HVD_E_VERSION to end it at a checkpoint of a
+ * newer hvd-elastic. */
 static int catalog_visit(void *arg, const char *folder, uint64_t commit)
 {
     struct catalog_search *search = arg;
@@ -302,7 +319,8 @@ static int catalog_visit(void *arg, const char *folder, uint64_t commit)
     return !rc;
 }
 
-/* Finds the newest complete checkpoint before the one that was rejected. */
+/* Carries out a request of catalog_reject: finds the newest complete checkpoint that is older than
+ * the rejected one, whose commit is in entry->manifest. */
 static int catalog_find_older(struct catalog *catalog, struct catalog_entry *entry,
                               struct hvd_err *err)
 {
@@ -318,6 +336,8 @@ static int catalog_find_older(struct catalog *catalog, struct catalog_entry *ent
     return err_set(err, HVD_E_NOTFOUND, "there is no older checkpoint");
 }
 
+/* Sets the code of a result and its text: the text of `err`, or that of the code if `err` has none;
+ * "" for code 0. */
 static void set_code(struct catalog_result *result, int code, const struct hvd_err *err)
 {
     result->code = code;
@@ -327,7 +347,7 @@ static void set_code(struct catalog_result *result, int code, const struct hvd_e
                             : err_text(code));
 }
 
-/* Takes the next request; NULL: the catalog stops. */
+/* Waits for the next request of the event loop and takes it; NULL: the catalog stops. */
 static struct catalog_entry *next_request(struct catalog *catalog)
 {
     struct catalog_entry *entry = NULL;
@@ -343,7 +363,8 @@ static struct catalog_entry *next_request(struct catalog *catalog)
     return entry;
 }
 
-/* Removes what is not kept. A failure is told, and left for the next time. */
+/* Removes old checkpoints and leftovers (prune.h), after each new checkpoint. A failure is only
+ * logged, because the next call tries again. */
 static void catalog_prune(struct catalog *catalog, uint64_t keep, bool all_incomplete)
 {
     struct hvd_err err = { .code = 0 };
@@ -381,6 +402,9 @@ static bool catalog_wait_away(struct catalog *catalog, int64_t until_us, const s
     return true;
 }
 
+/* The function of the thread: takes the directory and posts CATALOG_READY, then carries out
+ * requests until the catalog stops. A patient catalog tries again and again to take the directory,
+ * as long as the failure may pass. */
 static void *catalog_thread(void *arg)
 {
     struct catalog *catalog = arg;
@@ -396,9 +420,11 @@ static void *catalog_thread(void *arg)
      * Then this attempt fails, because COMPLETE is written only after every file was seen. After a
      * later try nothing is removed. */
     if (catalog->store && (!rc || rc == HVD_E_NOTFOUND))
-        catalog_prune(catalog, UINT64_MAX, true);
+        catalog_prune(catalog, UINT64_MAX /* keep all complete ones */,
+                      true /* all incomplete go */);
     for (;;) {
-        /* Other failures last until the options of the job are changed. */
+        /* Only these failures may pass by themselves. Any other lasts until the operator changes
+         * the options of the job. */
         may_pass = may_pass &&
                    (rc == HVD_E_IO || rc == HVD_E_TIMEOUT || rc == HVD_E_DENIED ||
                     rc == HVD_E_FULL || rc == HVD_E_LOST || rc == HVD_E_PROTO || rc == HVD_E_NOMEM);
@@ -413,7 +439,8 @@ static void *catalog_thread(void *arg)
         retry_us = retry_us * 2 < OPEN_RETRY_MAX ? retry_us * 2 : OPEN_RETRY_MAX;
         rc = catalog_begin(catalog, &entry->result, &err);
     }
-    /* The job of a patient catalog goes on, without checkpoints. */
+    /* The directory cannot be used: each request fails with this error from now on. The job of a
+     * patient catalog goes on without checkpoints. */
     if (rc && rc != HVD_E_NOTFOUND)
         (void)err_set(&catalog->lost, rc, "%s", err.text);
     catalog->ready = NULL;
@@ -428,7 +455,7 @@ static void *catalog_thread(void *arg)
         set_code(&entry->result, rc, &err);
         catalog_post(catalog, entry);
         if (!rc && !older)
-            catalog_prune(catalog, catalog->keep, false);
+            catalog_prune(catalog, catalog->keep, false /* an attempt may be under way */);
     }
     owner_release(&catalog->owner);
     checkpoint_store_close(catalog->store);
@@ -465,12 +492,15 @@ static void catalog_free(struct catalog *catalog)
     mem_free(catalog);
 }
 
-/* True for a path from the root, and for an address: "s3://...". */
+/* True: `where` means the same place on every host: an absolute path, or an address such as
+ * "s3://...". It is shorter than LIMIT_PATH_BYTES. */
 static bool catalog_is_absolute(const char *where)
 {
     return (*where == '/' || strstr(where, "://")) && strlen(where) < LIMIT_PATH_BYTES;
 }
 
+/* Checks the two paths, copies the options and starts the thread. The directory is opened by the
+ * thread, so this function never waits for a disk. */
 int catalog_start(const struct catalog_options *options, struct catalog **ret_catalog,
                   struct hvd_err *err)
 {
@@ -522,7 +552,7 @@ int catalog_start(const struct catalog_options *options, struct catalog **ret_ca
     return rc;
 }
 
-/* Hands a request to the thread. */
+/* Appends a request to the list and wakes the thread, which frees it or posts it as a result. */
 static void catalog_ask(struct catalog *catalog, struct catalog_entry *entry)
 {
     pthread_mutex_lock(&catalog->lock);
@@ -531,6 +561,8 @@ static void catalog_ask(struct catalog *catalog, struct catalog_entry *entry)
     pthread_mutex_unlock(&catalog->lock);
 }
 
+/* Asks the thread to make a checkpoint complete whose files all exist; the result is CATALOG_DONE
+ * with this number. HVD_E_NOMEM: nothing was asked. */
 int catalog_complete(struct catalog *catalog, uint64_t number,
                      const struct checkpoint_manifest *manifest)
 {
@@ -546,6 +578,8 @@ int catalog_complete(struct catalog *catalog, uint64_t number,
     return 0;
 }
 
+/* Asks the thread for the newest checkpoint before this commit, whose own checkpoint cannot be
+ * used; the result is CATALOG_OLDER. */
 int catalog_reject(struct catalog *catalog, uint64_t commit)
 {
     struct catalog_entry *entry = entry_create(CATALOG_OLDER);
@@ -562,8 +596,8 @@ int catalog_fd(const struct catalog *catalog)
     return catalog->fd;
 }
 
-/* The descriptor is emptied before the list is looked at, so a result that comes between the two
- * makes it readable again. */
+/* Takes the next result; false: there is none now. The descriptor is emptied only when the list is
+ * empty, and under the lock, so a result that is posted later makes it readable again. */
 bool catalog_next(struct catalog *catalog, struct catalog_result *ret_result)
 {
     struct catalog_entry *entry = NULL;
@@ -584,6 +618,8 @@ bool catalog_next(struct catalog *catalog, struct catalog_result *ret_result)
     return true;
 }
 
+/* Ends the thread and frees the catalog. If the thread does not end within patience_us, because a
+ * file system holds it, the thread and its memory are left as they are (HVD_E_TIMEOUT). */
 int catalog_stop(struct catalog *catalog, int64_t patience_us)
 {
     int64_t until_us;

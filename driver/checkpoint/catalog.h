@@ -19,9 +19,10 @@ struct catalog_options {
     /* --from-checkpoint: the folder of a checkpoint, or a directory whose newest one is meant;
      * NULL: none. It counts only while `where` has no complete checkpoint. */
     const char *from;
-    uint64_t keep;      /* complete checkpoints that are kept, at least 1 */
-    const char *job;    /* name of the job, for texts */
-    const char *job_id; /* the same for all drivers of the job, and for no other job */
+    uint64_t keep;   /* how many complete checkpoints are kept, at least 1 */
+    const char *job; /* name of the job, for texts */
+    /* a text that all drivers of the job have in common, and no other job has */
+    const char *job_id;
     /* The job runs already: a failure that may pass is reported as CATALOG_AWAY, and the directory
      * is opened again later. A directory that is missing is not made, because its file system may
      * not be mounted. */
@@ -71,7 +72,7 @@ struct catalog_result {
     enum catalog_event event;
     uint64_t number;
     int code;
-    char text[ERR_TEXT_MAX]; /* why, when code is not 0 */
+    char text[ERR_TEXT_MAX]; /* the reason for a code other than 0, or a line for the log */
     char path[CATALOG_PATH_MAX];
     uint64_t commit; /* the commit of the checkpoint in `path` */
     uint32_t ranks;

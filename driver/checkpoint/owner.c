@@ -25,7 +25,7 @@ struct owner_facts {
     char pid[OWNER_FIELD_MAX];
 };
 
-/* Reads OWNER as text; "" if there is none. */
+/* Reads the file OWNER as text, cut at OWNER_TEXT_MAX; "" if there is no such file. */
 static int owner_read_text(struct checkpoint_store *store, char text[OWNER_TEXT_MAX],
                            struct hvd_err *err)
 {
@@ -42,6 +42,8 @@ static int owner_read_text(struct checkpoint_store *store, char text[OWNER_TEXT_
     return rc == HVD_E_NOTFOUND ? 0 : rc;
 }
 
+/* Reads the lines "job ...", "id ...", "host ..." and "pid ..." of OWNER; other lines are
+ * ignored. */
 static void owner_parse(const char *text, struct owner_facts *facts)
 {
     struct span rest = { text, strlen(text) };
@@ -63,7 +65,8 @@ static void owner_parse(const char *text, struct owner_facts *facts)
     }
 }
 
-/* Sets the error about the owner whose facts these are. */
+/* Sets an error with this code, which names the owner (`facts`) and the remedy. Returns the
+ * code. */
 static int owner_refuse(struct checkpoint_store *store, int code, const struct owner_facts *facts,
                         const char *remedy, struct hvd_err *err)
 {
@@ -73,6 +76,9 @@ static int owner_refuse(struct checkpoint_store *store, int code, const struct o
                    facts->host[0] ? facts->host : "?", facts->pid[0] ? facts->pid : "?", remedy);
 }
 
+/* Makes this process the owner of the directory: takes its lock, if its file system has locks, and
+ * writes OWNER. A lock that another process holds is taken over only if OWNER names the same
+ * job. */
 int owner_take(struct checkpoint_store *store, const char *job, const char *job_id,
                struct owner *ret_owner, struct hvd_err *err)
 {
@@ -82,7 +88,7 @@ int owner_take(struct checkpoint_store *store, const char *job, const char *job_
     struct owner_facts facts = { .job = "" };
     char text[OWNER_TEXT_MAX];
     char host[256] = "?";
-    uint64_t token = (uint64_t)clock_wall_us();
+    uint64_t token = (uint64_t)clock_wall_us(); /* used if there is no random number */
     pid_t holder = 0;
     size_t length;
     int rc;
@@ -118,6 +124,8 @@ int owner_take(struct checkpoint_store *store, const char *job, const char *job_
     return rc;
 }
 
+/* Returns 0 if OWNER still has the text that this owner wrote, HVD_E_LOST if another owner has
+ * written it, or the error of a read. A text that is missing counts as another owner's. */
 int owner_check(struct checkpoint_store *store, const struct owner *owner, struct hvd_err *err)
 {
     char text[OWNER_TEXT_MAX];

@@ -30,7 +30,7 @@ int owner_take(struct checkpoint_store *store, const char *job, const char *job_
 int owner_check(struct checkpoint_store *store, const struct owner *owner,
                 struct hvd_err *err) MUST_CHECK;
 
-/* Gives the lock back. OWNER stays, as a hint. */
+/* Gives the lock back. The file OWNER stays, and tells which job had the directory last. */
 void owner_release(struct owner *owner);
 
 #endif

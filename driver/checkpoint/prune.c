@@ -20,18 +20,19 @@ struct prune {
     bool all_incomplete;
     prune_note_fn *note;
     void *arg;
-    size_t complete; /* complete checkpoints so far, the newest first */
+    size_t complete; /* number of complete checkpoints that were visited, the newest first */
     size_t removed;
     struct hvd_err failed; /* the first folder that could not be removed; code 0: none */
 };
 
-/* Names of files in a folder that its manifest does not have; in the directory itself, which has no
- * manifest, of objects that were never finished. */
+/* Files that attempts have left over. In a checkpoint's folder: files that its manifest does not
+ * name. In the directory itself, which has no manifest: objects that were never finished. */
 struct leftovers {
     const struct checkpoint_manifest *manifest; /* NULL: the directory itself */
     struct VEC(char *);
 };
 
+/* Gives a text for the log to the caller's function `note`, if there is one. */
 PRINTF_LIKE(2, 3) static void prune_say(const struct prune *prune, const char *format, ...)
 {
     char text[ERR_TEXT_MAX];
@@ -45,6 +46,8 @@ PRINTF_LIKE(2, 3) static void prune_say(const struct prune *prune, const char *f
     prune->note(prune->arg, text);
 }
 
+/* Called for each file of a folder: adds its name to the list if it is a leftover. Returns 0 or
+ * HVD_E_NOMEM. */
 static int note_leftover(void *arg, const char *name)
 {
     const size_t end = strlen(CHECKPOINT_UNFINISHED);
@@ -68,9 +71,9 @@ static int note_leftover(void *arg, const char *name)
     return rc;
 }
 
-/* Removes what attempts have left over: files of older attempts from the folder of a complete
- * checkpoint, which its manifest does not name; or unfinished
- * objects from the directory ("", NULL). A failure is left for the next time. */
+/* Removes leftovers of attempts. `manifest` not NULL: from the folder of a complete checkpoint the
+ * files that its manifest does not name. NULL: from the directory itself (`folder` "") unfinished
+ * objects. A failure is ignored, because the next call tries again. */
 static void remove_leftovers(struct prune *prune, const char *folder,
                              const struct checkpoint_manifest *manifest)
 {
@@ -87,6 +90,9 @@ static void remove_leftovers(struct prune *prune, const char *folder,
     VEC_RELEASE(&found);
 }
 
+/* Called for each folder of a checkpoint, the newest first: removes it if enough newer complete
+ * ones are kept, or if it was never completed and no attempt can be under way in it. Always returns
+ * 0, so that a failure does not end the visit. */
 static int prune_checkpoint(void *arg, const char *folder, uint64_t commit)
 {
     struct prune *prune = arg;
@@ -96,6 +102,7 @@ static int prune_checkpoint(void *arg, const char *folder, uint64_t commit)
     const char *why = NULL;
 
     (void)commit;
+    /* The newest complete folder keeps its leftovers: an attempt may be under way in it. */
     if (!rc && prune->complete > 0 && prune->complete < prune->keep)
         remove_leftovers(prune, folder, &manifest);
     if (!rc)
@@ -120,6 +127,8 @@ static int prune_checkpoint(void *arg, const char *folder, uint64_t commit)
     return 0;
 }
 
+/* Removes old checkpoints and leftovers, as prune.h says, and counts what was removed and kept.
+ * Returns the first failure after all folders were visited. */
 int prune_checkpoints(struct checkpoint_store *store, uint64_t keep, bool all_incomplete,
                       prune_note_fn *note, void *arg, size_t *ret_removed, size_t *ret_kept,
                       struct hvd_err *err)

@@ -7,13 +7,17 @@
 #include "state/checkpoint/manifest.h"
 
 /*
- * Keeps the `keep` (at least 1) newest complete checkpoints. Removes
- *   - complete ones and broken ones that are older than these;
- *   - folders without COMPLETE that are older than the newest complete one; all of them, and
- *     unfinished objects of the directory, when `all_incomplete` says that no attempt is under way;
- *   - files that no manifest has, in the kept folders but the newest one, in which an attempt may
- * be under way. note (may be NULL) gets a line for each removal and for each folder that cannot be
- * removed. Goes on after such a failure. *ret_removed is how many folders were removed, *ret_kept
+ * Keeps the `keep` (at least 1) newest complete checkpoints, and removes the rest:
+ *
+ *     complete checkpoints, and damaged ones, that are older than these;
+ *     folders without COMPLETE that are older than the newest complete checkpoint;
+ *     with `all_incomplete`, which says that no attempt to make a checkpoint is under way, all
+ *     folders without COMPLETE, and unfinished objects of the directory;
+ *     files that no manifest names, in the kept folders, but for the newest one, in which an
+ *     attempt may be under way.
+ *
+ * `note` (may be NULL) gets a line for each removal and for each folder that cannot be removed; the
+ * function goes on after such a failure. *ret_removed is how many folders were removed, *ret_kept
  * how many complete checkpoints stay; both may be NULL, and are set in any case. Returns 0, or the
  * first failure: the storage cannot be listed, or a folder cannot be removed.
  */

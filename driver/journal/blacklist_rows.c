@@ -71,8 +71,8 @@ void blacklist_rows_close(struct blacklist_rows *rows)
         db_stmt_release(&rows->stmt[i]);
 }
 
-/* Reads a list of numbers from a column. If the list is not valid, the row is reported as
- * damaged. */
+/* Reads a list of numbers ("3,17,17") from a column of the row. If the list is not valid, the row
+ * counts as damaged: row->rc has the error, which calls the list `what`. */
 static void rows_numbers(struct row *row, int column, const char *what, struct numbers *ret_numbers)
 {
     struct span text = row_span(row, column, NUMBERS_TEXT_MAX);
@@ -114,6 +114,7 @@ int blacklist_rows_load(struct blacklist_rows *rows, blacklist_rows_fn *each, vo
     return rc;
 }
 
+/* Binds a text as a parameter of the statement; the text must live until the statement has run. */
 static void rows_bind(struct db_stmt *stmt, int parameter, const char *text)
 {
     db_bind_text(stmt, parameter, (struct span){ text, strlen(text) });
@@ -164,6 +165,8 @@ int blacklist_rows_put(struct blacklist_rows *rows, const struct blacklist_recor
               : db_run(rows_bind_key(rows, BLACKLIST_TRIM_EVENTS, event->host, event->slot), err);
 }
 
+/* Removes the record of a host or slot, and its history. Called when the blacklist has dropped the
+ * entry to make room. */
 int blacklist_rows_remove(struct blacklist_rows *rows, const char *host, uint32_t slot,
                           struct hvd_err *err)
 {

@@ -31,9 +31,9 @@ extern const char blacklist_rows_step[];
 int blacklist_rows_open(struct blacklist_rows *rows, struct db *db, struct hvd_err *err) MUST_CHECK;
 void blacklist_rows_close(struct blacklist_rows *rows);
 
-/* Calls `each` with every record, in no particular order; the record is borrowed during the call.
- * If `each` returns another value than 0, no further record is read and that value is returned.
- * HVD_E_CORRUPT: a record is damaged; then the caller must not use any record of this call. */
+/* Calls `each` with every record; the record is borrowed during the call. If `each` returns another
+ * value than 0, no further record is read and that value is returned. HVD_E_CORRUPT: a record is
+ * damaged; then the caller must not use any record of this call. */
 typedef int blacklist_rows_fn(void *arg, const struct blacklist_record *record,
                               struct hvd_err *err);
 int blacklist_rows_load(struct blacklist_rows *rows, blacklist_rows_fn *each, void *arg,

@@ -14,41 +14,46 @@
 
 struct compacting {
     struct core *core;
-    struct arena memory;                       /* the records borrow from it and from the core */
+    /* texts of the records; the records also point into the core */
+    struct arena memory;
     struct VEC(struct journal_record) records; /* kept until store_replace has written them */
 };
 
+/* Called by core_compact for each record of the new journal: keeps it for store_replace. */
 static int compact_take(void *arg, const struct journal_record *record)
 {
-    struct compacting *own = arg;
-    int rc = VEC_RESERVE(&own->records, 1, COMPACTED_MAX);
+    struct compacting *compacting = arg;
+    int rc = VEC_RESERVE(&compacting->records, 1, COMPACTED_MAX);
 
     if (!rc)
-        own->records.items[own->records.count++] = *record;
+        compacting->records.items[compacting->records.count++] = *record;
     return rc;
 }
 
+/* Makes the journal in the store shorter: replays it into a core, asks that core for the records
+ * that it needs, and writes these instead. HVD_DONE: nothing was changed, because the journal would
+ * not become half as long, or because core_compact keeps a journal of this moment as it is. */
 int journal_compact(struct store *store, const struct core_config *config, uint64_t *ret_records,
                     struct hvd_err *err)
 {
-    struct compacting own = { .core = core_create(config, NULL) };
+    struct compacting compacting = { .core = core_create(config, NULL) };
     uint64_t read = 0;
-    int rc = own.core ? store_replay_core(store, own.core, &read, err) : HVD_E_NOMEM;
+    int rc = compacting.core ? store_replay_core(store, compacting.core, &read, err) : HVD_E_NOMEM;
 
-    arena_init(&own.memory, COMPACT_BYTES);
+    arena_init(&compacting.memory, COMPACT_BYTES);
     if (!rc)
-        rc = core_compact(own.core, &own.memory, compact_take, &own);
+        rc = core_compact(compacting.core, &compacting.memory, compact_take, &compacting);
     if (rc && rc != HVD_DONE && !read)
         err_set(err, rc, "the journal cannot be compacted: %s; the driver tries again later",
                 err_text(rc));
-    if (!rc && own.records.count > read / 2)
+    if (!rc && compacting.records.count > read / 2)
         rc = HVD_DONE;
     if (!rc)
-        rc = store_replace(store, own.records.items, own.records.count, err);
+        rc = store_replace(store, compacting.records.items, compacting.records.count, err);
     if (!rc)
-        *ret_records = own.records.count;
-    VEC_RELEASE(&own.records);
-    arena_release(&own.memory);
-    core_free(own.core);
+        *ret_records = compacting.records.count;
+    VEC_RELEASE(&compacting.records);
+    arena_release(&compacting.memory);
+    core_free(compacting.core);
     return rc;
 }

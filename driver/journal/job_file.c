@@ -22,8 +22,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILE_MODE    0600
-#define LOOK_BUSY_MS 1000 /* a driver that opens the file may have it for a moment */
+#define FILE_MODE 0600
+/* how long to wait for a driver that has the file locked while it opens the file */
+#define LOOK_BUSY_MS 1000
 #define KEY_TEXT     (2 * JOB_KEY_BYTES)
 #define NAME_TEXT    (2 * JOB_NAME_MAX)
 #define STEP_MAX     4096
@@ -212,6 +213,7 @@ static int job_file_replay(struct store *store, store_record_fn *each, void *arg
     return rc;
 }
 
+/* Gives each record of the blacklist to `each`, by host and slot. */
 static int job_file_blacklist(struct store *store, store_blacklist_fn *each, void *arg,
                               struct hvd_err *err)
 {
@@ -281,7 +283,7 @@ static int job_file_write(struct store *store, const struct job_write *writes, s
             rc = job_file_add(file, write->record, err);
         if (!rc && change && !change->none) {
             rc = blacklist_rows_put(&file->blacklist, &change->record, &change->event, err);
-            /* the blacklist was full, and dropped the entry of evicted_host */
+            /* the blacklist was full and has dropped another entry, whose row is removed, too */
             if (!rc && change->evicted)
                 rc = blacklist_rows_remove(&file->blacklist, change->evicted_host,
                                            change->evicted_slot, err);
@@ -347,6 +349,7 @@ int job_file_open(const char *path, const struct db_options *options, const stru
     record_row_init(&file->row);
     /* The first step of the schema makes the tables and writes the facts. The facts' texts are
      * hexadecimal there, so that no quote in a text ends the SQL. */
+    /* CAST(x'...' AS TEXT) makes the name of the job from its bytes. */
     to_hex(fresh->job, strlen(fresh->job), job);
     to_hex(fresh->key, JOB_KEY_BYTES, key);
     length = snprintf(file->first_step, sizeof(file->first_step),
@@ -386,6 +389,7 @@ int job_file_open(const char *path, const struct db_options *options, const stru
     return 0;
 }
 
+/* Opens the file of a job only to read it (the verbs do this), also while a driver writes to it. */
 int job_file_look(const char *path, struct store **ret_store, struct hvd_err *err)
 {
     const struct db_options options = { .busy_ms = LOOK_BUSY_MS, .look = true };

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Gives the path to the caller; if it is NULL, no memory was left, and the error says so. */
 static int path_or_no_memory(char *path, char **ret_path, struct hvd_err *err)
 {
     *ret_path = path;

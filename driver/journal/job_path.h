@@ -16,7 +16,7 @@ int job_path_root(char **ret_path, struct hvd_err *err) MUST_CHECK;
 int job_path_folder(const char *state_dir, const char *job, char **ret_path,
                     struct hvd_err *err) MUST_CHECK;
 
-/* Returns "folder/name". NULL: no memory. */
+/* Returns "folder/name". NULL: no memory is left, or the path is too long. */
 char *job_path_join(const char *folder, const char *name);
 
 #endif

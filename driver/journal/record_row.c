@@ -158,20 +158,20 @@ int record_row_bind(struct record_row *row, struct db_stmt *stmt,
     return 0;
 }
 
-/* Returns memory of the arena, which has room for lists of every allowed length. NULL: memory is
- * out, and row->rc says so. */
-static void *take_block(struct record_row *own, struct row *row, size_t bytes)
+/* Returns memory of buffers->lists, which has room for lists of every allowed length. NULL: no
+ * memory is left, and row->rc says so. */
+static void *take_block(struct record_row *buffers, struct row *row, size_t bytes)
 {
-    void *block = arena_alloc(&own->lists, bytes);
+    void *block = arena_alloc(&buffers->lists, bytes);
 
     if (!block)
         row->rc = err_set(row->err, HVD_E_NOMEM, "%s: %s", row->name, err_text(HVD_E_NOMEM));
     return block;
 }
 
-/* Reads ids that record_write_ids has written. A failure is in row->rc; then the result is
- * empty. */
-static struct msg_ids record_read_ids(struct record_row *own, struct row *row, int column)
+/* Reads a column with ids that record_write_ids has written, "17,18,21". After a failure, which is
+ * in row->rc, the result is empty. */
+static struct msg_ids record_read_ids(struct record_row *buffers, struct row *row, int column)
 {
     struct span text = row_span(row, column, IDS_MAX);
     struct msg_ids ids = { NULL, 0 };
@@ -188,7 +188,7 @@ static struct msg_ids record_read_ids(struct record_row *own, struct row *row, i
         return ids;
     }
     /* An id cannot be empty, so "17,,21" and "17," fail below. */
-    items = take_block(own, row, count * sizeof(*items));
+    items = take_block(buffers, row, count * sizeof(*items));
     if (!items)
         return ids;
     for (size_t i = 0; !row->rc && span_next(&text, ',', &part); i++)
@@ -198,7 +198,7 @@ static struct msg_ids record_read_ids(struct record_row *own, struct row *row, i
 }
 
 /* Reads the addresses of a record, which are stored as "9:n1:50000,8:n2:5000,". */
-static struct msg_texts record_read_addresses(struct record_row *own, struct row *row)
+static struct msg_texts record_read_addresses(struct record_row *buffers, struct row *row)
 {
     struct span rest = row_span(row, ADDRESSES, ADDRESSES_MAX);
     struct msg_texts none = { NULL, 0 };
@@ -209,7 +209,7 @@ static struct msg_texts record_read_addresses(struct record_row *own, struct row
 
     if (row->rc || !rest.length)
         return none;
-    items = take_block(own, row, LIMIT_ADDRESSES * sizeof(*items));
+    items = take_block(buffers, row, LIMIT_ADDRESSES * sizeof(*items));
     if (!items)
         return none;
     while (!row->rc && rest.length > 0) {
@@ -221,7 +221,7 @@ static struct msg_texts record_read_addresses(struct record_row *own, struct row
             row_damaged(row, "the addresses cannot be read");
             break;
         }
-        copy = take_block(own, row, (size_t)length + 1);
+        copy = take_block(buffers, row, (size_t)length + 1);
         if (!copy)
             break;
         memcpy(copy, rest.at, (size_t)length);
@@ -232,20 +232,20 @@ static struct msg_texts record_read_addresses(struct record_row *own, struct row
     return row->rc ? none : (struct msg_texts){ items, count };
 }
 
-/* Reads the row at which the statement stands, which must have the id `number`. The record points
- * into `own`, and is valid until the next read. Each read below does nothing after a failure
- * (row.rc). */
-int record_row_read(struct record_row *own, struct db_stmt *stmt, int64_t number,
+/* Reads the present row of the statement, which must have the id `number`. The record points into
+ * `buffers`, and is valid until the next read. After a failure (row.rc) each further row_ function
+ * below does nothing, so only the end is checked. */
+int record_row_read(struct record_row *buffers, struct db_stmt *stmt, int64_t number,
                     struct journal_record *ret_record, struct hvd_err *err)
 {
     char name[64];
     struct row row = { stmt, name, 0, err };
-    struct journal_record record = { .host = own->host, .text = own->text };
+    struct journal_record record = { .host = buffers->host, .text = buffers->text };
     const char *wrong;
 
     snprintf(name, sizeof(name), "record %" PRId64 " of the journal", number);
-    arena_release(&own->lists);
-    own->host[0] = own->text[0] = '\0';
+    arena_release(&buffers->lists);
+    buffers->host[0] = buffers->text[0] = '\0';
     /* A gap means that a record was deleted. The records after it would mislead the core. */
     if (row_int(&row, ID, INT64_MIN, INT64_MAX) != number)
         row_damaged(&row, "the record is missing");
@@ -265,11 +265,11 @@ int record_row_read(struct record_row *own, struct db_stmt *stmt, int64_t number
     record.value = (int32_t)row_int(&row, VALUE, INT32_MIN, INT32_MAX);
     record.code = (int32_t)row_int(&row, CODE, INT32_MIN, INT32_MAX);
     record.wall_us = row_int(&row, WALL_US, 0, INT64_MAX);
-    row_text(&row, HOST, own->host, sizeof(own->host));
-    row_text(&row, TEXT, own->text, sizeof(own->text));
-    record.addresses = record_read_addresses(own, &row);
-    record.members = record_read_ids(own, &row, MEMBERS);
-    record.holders = record_read_ids(own, &row, HOLDERS);
+    row_text(&row, HOST, buffers->host, sizeof(buffers->host));
+    row_text(&row, TEXT, buffers->text, sizeof(buffers->text));
+    record.addresses = record_read_addresses(buffers, &row);
+    record.members = record_read_ids(buffers, &row, MEMBERS);
+    record.holders = record_read_ids(buffers, &row, HOLDERS);
     /* The rules for writing a record hold for reading too: together they say what a journal can
      * hold. */
     wrong = row.rc ? NULL : record_wrong(&record);

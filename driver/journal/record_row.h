@@ -34,9 +34,9 @@ void record_row_release(struct record_row *row);
 int record_row_bind(struct record_row *row, struct db_stmt *stmt,
                     const struct journal_record *record) MUST_CHECK;
 
-/* Reads the current row of record_row_select. number: the number that the row must have. The record
- * borrows from `own` until the next row is read. */
-int record_row_read(struct record_row *own, struct db_stmt *stmt, int64_t number,
+/* Reads the present row of record_row_select; `number` is the id that the row must have. The record
+ * points into `buffers` until the next row is read. */
+int record_row_read(struct record_row *buffers, struct db_stmt *stmt, int64_t number,
                     struct journal_record *ret_record, struct hvd_err *err) MUST_CHECK;
 
 #endif

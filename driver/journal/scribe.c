@@ -22,6 +22,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* the wait before a write that has failed for a temporary reason is tried again */
 #define RETRY_US (200 * TIME_MS)
 
 struct scribe {
@@ -38,14 +39,16 @@ struct scribe {
     uint64_t put;         /* the number of the last write that scribe_put has taken */
     uint64_t step;        /* the number of the step to which the next write belongs */
     bool in_step;         /* this step has not ended: its writes are not taken yet */
-    uint64_t durable;
+    uint64_t durable;     /* the number up to which all writes are durable */
     bool stopping;
-    bool check_now; /* the owner of the store is checked without waiting for check_us */
+    bool check_now; /* scribe_check was called: the owner of the store is checked at once */
     int rc;         /* the code of the failure that has ended the thread; 0: no failure */
     struct hvd_err err;
     struct store_peers peers;
-    int64_t held_until_us; /* that of the store */
-    bool compacts;         /* `config` is set */
+    /* store->held_until_us after the last write or check: until then no other driver can have the
+     * job */
+    int64_t held_until_us;
+    bool compacts; /* the journal is compacted now and then, with `config` */
     struct core_config config;
     uint64_t grown; /* records of the journal since it was last compacted */
 
@@ -66,6 +69,7 @@ struct scribe_entry {
     struct job_write write;
 };
 
+/* Returns the text, or "" for NULL: a write may lack some texts. */
 static const char *text_of(const char *text)
 {
     return text ? text : "";
@@ -82,6 +86,7 @@ static void *put_bytes(char **at, const void *from, size_t bytes)
     return copy;
 }
 
+/* Copies the text with its NUL to *at, and moves *at behind it. */
 static const char *put_text(char **at, const char *text)
 {
     return put_bytes(at, text_of(text), strlen(text_of(text)) + 1);
@@ -116,7 +121,8 @@ static struct scribe_entry *scribe_entry_create(const struct job_write *write)
     entry->write = *write;
     if (write->change)
         entry->write.change = put_bytes(&at, write->change, sizeof(*write->change));
-    /* Types with the greatest alignment come first: structs, then ids and pointers, then texts. */
+    /* Types with the greatest alignment come first: structs, then ids (8 bytes each) and pointers,
+     * then texts. */
     if (record) {
         copy = put_bytes(&at, record, sizeof(*record));
         copy->members.items = put_bytes(&at, record->members.items, record->members.count * 8);
@@ -167,6 +173,7 @@ static bool wait_for_retry(struct scribe *scribe, int rc)
         scribe->failing_since_us = now_us;
     if (now_us - scribe->failing_since_us >= SCRIBE_PATIENCE)
         return false;
+    /* A new write wakes the thread earlier; it then waits for the rest of the time. */
     for (int64_t until_us = now_us + RETRY_US; clock_now_us() < until_us;)
         (void)thread_cond_wait(&scribe->wake, &scribe->lock, until_us);
     return true;
@@ -180,6 +187,7 @@ static void scribe_take_steps(struct scribe *scribe)
         uint64_t step = CONTAINER_OF(scribe->waiting.next, struct scribe_entry, in_queue)->step;
         size_t count = 0;
 
+        /* The core is still making this step: more writes of it follow. */
         if (scribe->in_step && step == scribe->step)
             return;
         LIST_EACH (it, &scribe->waiting) {
@@ -254,8 +262,9 @@ static void *scribe_thread(void *arg)
         pthread_mutex_lock(&scribe->lock);
         if (!rc) {
             store_peers(scribe->store, &scribe->peers);
-            /* The event loop waits for the end of a batch, and for a new hold of the store when
-             * the last one is over. */
+            /* The event loop is woken in two cases: writes have become durable; or the time until
+             * which this driver surely held the job had passed, and the store now says that it
+             * still holds it. */
             if (scribe->batch_count > 0 || scribe->held_until_us < clock_now_us())
                 wake_loop(scribe);
             scribe->held_until_us = scribe->store->held_until_us;
@@ -278,6 +287,8 @@ static void *scribe_thread(void *arg)
     return NULL;
 }
 
+/* The thread compacts the journal from now on: each time when it has LIMIT_JOURNAL_COMPACT records
+ * more than after the last time. Now it has `records`. Called once, when the core has started. */
 void scribe_compact(struct scribe *scribe, const struct core_config *config, uint64_t records)
 {
     pthread_mutex_lock(&scribe->lock);
@@ -363,6 +374,8 @@ uint64_t scribe_put(struct scribe *scribe, const struct job_write *write)
     return number;
 }
 
+/* The next writes belong to one step of the core: the thread takes none of them before
+ * scribe_step_end. */
 void scribe_step_begin(struct scribe *scribe)
 {
     pthread_mutex_lock(&scribe->lock);
@@ -371,6 +384,7 @@ void scribe_step_begin(struct scribe *scribe)
     pthread_mutex_unlock(&scribe->lock);
 }
 
+/* The step of the core is complete: the thread may write it, as one transaction. */
 void scribe_step_end(struct scribe *scribe)
 {
     pthread_mutex_lock(&scribe->lock);
@@ -381,6 +395,8 @@ void scribe_step_end(struct scribe *scribe)
     pthread_mutex_unlock(&scribe->lock);
 }
 
+/* Makes the thread check at once whether this driver still owns the store; the event loop learns
+ * the result by scribe_look. */
 void scribe_check(struct scribe *scribe)
 {
     pthread_mutex_lock(&scribe->lock);
@@ -394,6 +410,8 @@ int scribe_fd(const struct scribe *scribe)
     return scribe->fd;
 }
 
+/* Returns the time until which no other driver can have claimed the job, as the thread last learned
+ * it from the store. */
 int64_t scribe_held_until(struct scribe *scribe)
 {
     int64_t until_us;
@@ -404,6 +422,7 @@ int64_t scribe_held_until(struct scribe *scribe)
     return until_us;
 }
 
+/* Copies the addresses of the job's standbys, as the thread last learned them from the store. */
 void scribe_peers(struct scribe *scribe, struct store_peers *ret_peers)
 {
     pthread_mutex_lock(&scribe->lock);
