@@ -19,11 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONNECT_US   (500 * TIME_MS)
-#define REQUEST_US   (500 * TIME_MS)
-#define READ_US      (5 * TIME_S)    /* a page of a journal may be long */
-#define SIGN_IN_US   (2 * TIME_S)    /* etcd makes the check of a password slow on purpose */
-#define PAUSE_US     (100 * TIME_MS) /* between two rounds over all servers */
+#define CONNECT_US (500 * TIME_MS)
+#define REQUEST_US (500 * TIME_MS)
+#define READ_US    (5 * TIME_S) /* a page of a journal may be long */
+#define SIGN_IN_US (2 * TIME_S) /* etcd makes the check of a password slow on purpose */
+/* the wait after all servers were asked, before the first is asked again */
+#define PAUSE_US     (100 * TIME_MS)
 #define TOKEN_MAX    512
 #define PASSWORD_MAX 1024
 
@@ -34,12 +35,14 @@ struct etcd {
     struct http_client *http;
     size_t server; /* the server that is asked next */
     int64_t patience_us;
-    char user[ETCD_USER_MAX + 1]; /* "": the cluster asks for no user */
+    char user[ETCD_USER_MAX + 1]; /* the calls are made without a user */
     char *password_file;
-    char authorization[TOKEN_MAX + 32]; /* a whole header; "": not signed in */
+    char authorization[TOKEN_MAX + 32]; /* the HTTP header with the token; "": not signed in */
     struct buf answer;
 };
 
+/* Makes the client for the servers of --store. Nothing is sent yet. The texts of the configuration
+ * are copied. */
 int etcd_create(const struct etcd_store_config *config, struct etcd **ret_etcd, struct hvd_err *err)
 {
     const struct http_config http = { .connect_us = CONNECT_US,
@@ -81,6 +84,8 @@ void etcd_free(struct etcd *etcd)
     mem_free(etcd);
 }
 
+/* Sets how long each later call goes on trying servers that do not answer; 0: each server is asked
+ * once. */
 void etcd_set_patience(struct etcd *etcd, int64_t patience_us)
 {
     etcd->patience_us = patience_us;
@@ -118,6 +123,8 @@ static int etcd_code_of(int64_t number, const char *text)
     }
 }
 
+/* Returns the end of an error's text: what the operator can do about an error of this code; "":
+ * nothing is known. */
 static const char *etcd_remedy_of(int rc)
 {
     switch (rc) {
@@ -130,6 +137,8 @@ static const char *etcd_remedy_of(int rc)
     }
 }
 
+/* Judges an answer of HTTP status and body. 0: *ret_answer is its JSON. Otherwise the code and text
+ * of an error that etcd, or a proxy before it, has answered with. */
 int etcd_read_answer(const char *server, long status, struct span body, json_t **ret_answer,
                      struct hvd_err *err)
 {
@@ -139,6 +148,8 @@ int etcd_read_answer(const char *server, long status, struct span body, json_t *
     const char *text = json_string_value(json_object_get(answer, "error"));
     int rc;
 
+    /* When an allocation fails the JSON library may leave the code "unknown", so that counts as no
+     * memory. */
     if (!answer && (json_error_code(&why) == json_error_out_of_memory ||
                     json_error_code(&why) == json_error_unknown))
         return err_set(err, HVD_E_NOMEM, "%s: %s", server, err_text(HVD_E_NOMEM));
@@ -161,7 +172,8 @@ int etcd_read_answer(const char *server, long status, struct span body, json_t *
     return rc;
 }
 
-/* Sends one request to the present server. */
+/* Sends one request to the server whose turn it is (etcd->server), and reads its answer. A request
+ * for keys may take longer than others. */
 static int etcd_ask(struct etcd *etcd, const char *path, struct span body, json_t **ret_answer,
                     struct hvd_err *err)
 {
@@ -232,8 +244,8 @@ static int etcd_sign_in(struct etcd *etcd, struct hvd_err *err)
     return rc;
 }
 
-/* Calls etcd: the next server is asked when one does not answer, and the user signs in again when a
- * token is refused. */
+/* Calls etcd: if a server does not answer, the next one is asked, round after round, for
+ * patience_us. If the token is refused, the user signs in again, once. */
 int etcd_call(struct etcd *etcd, const char *path, const struct buf *body, json_t **ret_answer,
               struct hvd_err *err)
 {
@@ -258,6 +270,7 @@ int etcd_call(struct etcd *etcd, const char *path, const struct buf *body, json_
         if (rc != HVD_E_BUSY)
             return rc;
         etcd->server = (etcd->server + 1) % etcd->url.count;
+        /* A pause follows only when each server was asked once more. */
         if (++asked % etcd->url.count)
             continue;
         if (clock_now_us() >= until_us)
@@ -268,6 +281,8 @@ int etcd_call(struct etcd *etcd, const char *path, const struct buf *body, json_
 
 /* ---- reading answers ------------------------------------------------------------------------ */
 
+/* Returns a number of an answer, which etcd writes as a text in decimal digits; 0 if it is missing
+ * or not valid, because etcd leaves out numbers that are 0. */
 int64_t etcd_number(const json_t *object, const char *name)
 {
     const char *text = json_string_value(json_object_get(object, name));
@@ -279,6 +294,7 @@ int64_t etcd_number(const json_t *object, const char *name)
     return (int64_t)number;
 }
 
+/* Returns the list of keys with their values in the answer to a range; NULL: no key was found. */
 const json_t *etcd_kvs(const json_t *answer)
 {
     const json_t *kvs = json_object_get(answer, "kvs");
@@ -286,6 +302,8 @@ const json_t *etcd_kvs(const json_t *answer)
     return json_array_size(kvs) ? kvs : NULL;
 }
 
+/* Returns the list of keys that operation number `index` of a transaction has read; NULL: no key
+ * was found. */
 const json_t *etcd_txn_kvs(const json_t *answer, size_t index)
 {
     const json_t *response = json_array_get(json_object_get(answer, "responses"), index);
@@ -306,11 +324,13 @@ void etcd_pair_release(struct etcd_pair *pair)
     buf_release(&pair->value);
 }
 
+/* Reads entry number `index` of a list of keys into `pair`, and decodes its base64. HVD_E_PROTO:
+ * the answer is not one of etcd. */
 int etcd_pair_at(const json_t *kvs, size_t index, struct etcd_pair *pair, struct hvd_err *err)
 {
     const json_t *entry = json_array_get(kvs, index);
     const json_t *key = json_object_get(entry, "key");
-    const json_t *value = json_object_get(entry, "value"); /* an empty value is left out */
+    const json_t *value = json_object_get(entry, "value"); /* etcd leaves out an empty value */
     int rc;
 
     buf_clear(&pair->key);

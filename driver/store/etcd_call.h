@@ -22,14 +22,14 @@ struct etcd;
 struct etcd_pair {
     struct buf key;
     struct buf value;
-    int64_t revision; /* of its last change */
+    int64_t revision; /* the revision of etcd at the key's last change */
 };
 
 int etcd_create(const struct etcd_store_config *config, struct etcd **ret_etcd,
                 struct hvd_err *err) MUST_CHECK;
 void etcd_free(struct etcd *etcd);
 
-/* How long a call is tried. 0: once on each server. */
+/* Sets how long each later call is tried on one server after the other; 0: once on each server. */
 void etcd_set_patience(struct etcd *etcd, int64_t patience_us);
 
 /* Calls for example "kv/range" with the JSON text `body`. The caller frees *ret_answer with
@@ -43,7 +43,8 @@ int etcd_call(struct etcd *etcd, const char *path, const struct buf *body, json_
 
 /* ---- reading answers; each function takes any JSON ------------------------------------------- */
 
-/* Parses the body of an answer with its status, as etcd_call does. `server` names it in errors. */
+/* Parses the body of an HTTP answer with this status; the codes are those of etcd_call. Errors name
+ * the server as `server`. */
 int etcd_read_answer(const char *server, long status, struct span body, json_t **ret_answer,
                      struct hvd_err *err) MUST_CHECK;
 
@@ -51,13 +52,13 @@ int etcd_read_answer(const char *server, long status, struct span body, json_t *
  * no number. */
 int64_t etcd_number(const json_t *object, const char *name);
 
-/* The list of keys in the answer of a range, and of operation number `index` of a transaction.
- * NULL: there is no such list, so no key was found. */
+/* etcd_kvs returns the list of keys in the answer of a range, etcd_txn_kvs that of operation number
+ * `index` of a transaction. NULL: there is no such list, because no key was found. */
 const json_t *etcd_kvs(const json_t *answer);
 const json_t *etcd_txn_kvs(const json_t *answer, size_t index);
 
-/* Reads entry number `index` of such a list into `pair`, whose bufs are cleared first. HVD_E_PROTO:
- * the entry is not a key with a value. */
+/* Reads entry number `index` of a list that etcd_kvs has returned into `pair`, whose bufs are
+ * cleared first. HVD_E_PROTO: the entry is not a key with a value. */
 int etcd_pair_at(const json_t *kvs, size_t index, struct etcd_pair *pair,
                  struct hvd_err *err) MUST_CHECK;
 void etcd_pair_init(struct etcd_pair *pair);

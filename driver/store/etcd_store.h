@@ -22,13 +22,15 @@
 
 /* All texts are copied. */
 struct etcd_store_config {
-    const char *url;                            /* etcd_url.h */
-    const char *ca_file, *cert_file, *key_file; /* NULL: none; ca_file NULL: those of the system */
-    const char *user;                           /* NULL: that of the URL, or none */
-    const char *password_file;                  /* NULL: none */
-    bool insecure;                              /* without TLS to other machines */
-    int64_t lease_us;                           /* how long a silent driver keeps its job */
-    bool takeover;                              /* claim the job even from a driver that lives */
+    const char *url; /* the option --store, "etcd://..." (etcd_url.h) */
+    /* files for TLS; NULL: none (ca_file: the system's) */
+    const char *ca_file, *cert_file, *key_file;
+    const char *user;          /* NULL: the user that the URL names, or none */
+    const char *password_file; /* the file with the user's password; NULL: none */
+    /* the key of the job may go to other machines without TLS */
+    bool insecure;
+    int64_t lease_us; /* how long a silent driver keeps its job */
+    bool takeover;    /* claim the job even from a driver that lives */
 };
 
 /* Checks the options without a call of etcd. HVD_E_INVAL, or a code of file_read. */
@@ -58,17 +60,19 @@ void etcd_store_bury(struct store *store, uint64_t token);
 int etcd_store_begin_anew(struct store *store, const struct job_facts *fresh,
                           struct hvd_err *err) MUST_CHECK;
 
-/* Keeps or appends how the driver was started. load: HVD_E_NOTFOUND: nothing was kept. save needs a
- * claim. */
+/* etcd_store_save_command keeps the bytes that say how the driver was started; it needs a claim.
+ * etcd_store_load_command appends them to `out`; HVD_E_NOTFOUND: none were kept. */
 int etcd_store_save_command(struct store *store, struct span bytes, struct hvd_err *err) MUST_CHECK;
 int etcd_store_load_command(struct store *store, struct buf *out, struct hvd_err *err) MUST_CHECK;
 
-/* Tells the driver of the job where this standby will listen, and renews the lease of that. The
- * addresses have no port: that of the job is added. Called after each etcd_store_look. */
+/* Tells the driver of the job where this standby will listen, under a lease, which is renewed when
+ * that is due. The addresses in `hosts` have no port: the port of the job is added. Called after
+ * each etcd_store_look. */
 int etcd_store_announce(struct store *store, const struct store_peers *hosts,
                         struct hvd_err *err) MUST_CHECK;
 
-/* True in *ret_free: no driver of the job lives, or the job has ended. *ret_ended says which. */
+/* Tells a standby whether it may take the job over: *ret_free is true if no driver of the job is
+ * alive, or if the job has ended. *ret_ended: the job has ended. */
 int etcd_store_look(struct store *store, bool *ret_free, bool *ret_ended,
                     struct hvd_err *err) MUST_CHECK;
 

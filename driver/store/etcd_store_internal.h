@@ -11,7 +11,8 @@
 
 #include "base/time.h"
 
-/* Before the scribe has the store. The scribe has a patience of its own. */
+/* How long a call is tried while the driver opens the store. Later the scribe calls it, which
+ * itself tries a failed write again. */
 #define ETCD_OPEN_PATIENCE_US (20 * TIME_S)
 #define ETCD_BASE_MAX         (ETCD_PREFIX_MAX + JOB_NAME_MAX + 8)
 
@@ -20,16 +21,19 @@ struct etcd_store {
     struct etcd *etcd;
     char base[ETCD_BASE_MAX]; /* "PREFIX/JOB/" */
     bool takeover;
-    uint64_t dead_token; /* of the claim of a driver that is known to be dead; 0: none is */
-    int64_t lease_s;
-    int64_t lease;    /* the number of this driver's lease; 0: it has none */
-    int64_t kept_us;  /* when the lease was last renewed */
-    int64_t revision; /* of this driver's claim; 0: the store is not claimed */
+    /* the token in the claim of a driver that is known to be dead; 0: there is no such driver */
+    uint64_t dead_token;
+    int64_t lease_s; /* how long this driver may be silent before another may claim the job */
+    int64_t lease;   /* the number of this driver's lease; 0: it has none */
+    int64_t kept_us; /* when the request was sent that last renewed the lease */
+    /* the revision of the key "owner" after this driver's claim; 0: not claimed */
+    int64_t revision;
     struct job_facts facts;
     int64_t facts_revision;
-    bool tail_known; /* the two numbers below are those of this moment */
-    uint64_t next_key;
-    uint64_t next_record;
+    /* the two numbers below are right: they were read, or follow from this driver's own writes */
+    bool tail_known;
+    uint64_t next_key;    /* the number of the journal's next key */
+    uint64_t next_record; /* the number of the journal's next record */
     struct etcd_record record;
     struct store_peers peers; /* of a driver: its standbys; of a standby: its own addresses */
     uint16_t peers_port;      /* the port in the addresses that a standby has announced */
@@ -40,17 +44,17 @@ struct span etcd_span(const struct buf *buf);
 
 /* Begins a transaction that only the owner may make. etcd_run_fenced runs it if it has no other
  * comparison. */
-void etcd_begin_fenced(struct etcd_store *own, struct etcd_txn *txn);
-int etcd_run_fenced(struct etcd_store *own, struct etcd_txn *txn, struct hvd_err *err) MUST_CHECK;
+void etcd_begin_fenced(struct etcd_store *self, struct etcd_txn *txn);
+int etcd_run_fenced(struct etcd_store *self, struct etcd_txn *txn, struct hvd_err *err) MUST_CHECK;
 
-/* Sets the error "another driver has taken over this job", and returns HVD_E_LOST. kvs: the present
- * value of the key "owner"; NULL: the key is gone, so the new owner is unknown. */
+/* Sets the error "another driver has taken over this job", and returns HVD_E_LOST. `kvs`: the
+ * present value of the key "owner"; NULL: the key is gone, so the new owner is unknown. */
 int etcd_lost(const json_t *kvs, struct hvd_err *err);
 
 /* Renews the lease when a third of it is over, and moves store.held_until_us. */
-int etcd_keep(struct etcd_store *own, struct hvd_err *err) MUST_CHECK;
+int etcd_keep(struct etcd_store *self, struct hvd_err *err) MUST_CHECK;
 
-/* etcd_journal.c: four operations of the store. */
+/* Four operations of the store (struct store_ops), which etcd_journal.c implements. */
 int etcd_store_replay(struct store *store, store_record_fn *each, void *arg, struct hvd_err *err);
 int etcd_store_blacklist(struct store *store, store_blacklist_fn *each, void *arg,
                          struct hvd_err *err);

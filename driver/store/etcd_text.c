@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ETCD_FORMAT 1 /* of all values; a newer one is not read */
+#define ETCD_FORMAT 1 /* the format of the values; facts with a higher number are not read */
 #define LISTS_MAX_BYTES \
     (2 * LIMIT_WORKERS * sizeof(uint64_t) + LIMIT_ADDRESSES * (LIMIT_TEXT_BYTES + 16))
 
@@ -21,11 +21,15 @@
 
 static const char digits64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+/* Makes the JSON library take its memory from base/mem.h; called once before all other
+ * functions. */
 void etcd_text_start(void)
 {
     json_set_alloc_funcs(mem_alloc, mem_free);
 }
 
+/* Appends the bytes as base64: 4 characters for each group of 3 bytes, with '=' for the bytes that
+ * the last group lacks. */
 int etcd_base64(struct buf *out, const void *bytes, size_t length)
 {
     const uint8_t *at = bytes;
@@ -44,6 +48,7 @@ int etcd_base64(struct buf *out, const void *bytes, size_t length)
     return rc;
 }
 
+/* Appends the bytes that a base64 text stands for. HVD_E_PROTO: the text is not base64. */
 int etcd_unbase64(struct buf *out, const char *text, size_t length)
 {
     static uint8_t values[256]; /* 1 + the value of each digit; 0: no digit */
@@ -68,6 +73,8 @@ int etcd_unbase64(struct buf *out, const char *text, size_t length)
         group = group << 6 | (uint32_t)(value - 1);
         if (i % 4 != 3 && i + 1 != full)
             continue;
+        /* A group of 4 characters is complete (i % 4 is 3), or the text ends earlier: then the
+         * missing characters count as 0. With k + 1 characters a group has k bytes. */
         group <<= 6 * (3 - i % 4);
         for (int k = 0; k < 3; k++)
             bytes[k] = (char)(group >> (16 - 8 * k) & 255);
@@ -79,31 +86,37 @@ int etcd_unbase64(struct buf *out, const char *text, size_t length)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* An object that is being made. After a failure nothing more is added. */
+/* A JSON object that is being made. `failed`: no memory was left; out_end then returns the
+ * error. */
 struct etcd_out {
     json_t *object;
     bool failed;
 };
 
+/* Adds a field to the object; `value` is freed in any case. NULL: no memory was left. */
 static void out_set(struct etcd_out *out, const char *name, json_t *value)
 {
     if (json_object_set_new(out->object, name, value)) /* takes `value`, also when it fails */
         out->failed = true;
 }
 
+/* Adds a number; 0 is left out, and is read back as 0. */
 static void out_int(struct etcd_out *out, const char *name, int64_t value)
 {
     if (value)
         out_set(out, name, json_integer(value));
 }
 
-/* Makes a JSON text of any bytes. NULL: no memory is left. */
+/* Makes a JSON value of a text with any bytes: a JSON text if it is UTF-8, otherwise {"base64":
+ * ...}. NULL: no memory is left. */
 static json_t *out_make_text(const char *text)
 {
     json_t *value = json_string(text);
     json_t *whole;
     struct buf coded;
 
+    /* json_string refuses a text that is not UTF-8. If it refuses a clean text, no memory is
+     * left. */
     if (value || text_is_clean(text, strlen(text)))
         return value;
     buf_init(&coded, 2 * strlen(text) + 8);
@@ -122,12 +135,14 @@ static json_t *out_make_text(const char *text)
     return whole;
 }
 
+/* Adds a text; an empty one is left out, and is read back as "". */
 static void out_text(struct etcd_out *out, const char *name, const char *text)
 {
     if (*text)
         out_set(out, name, out_make_text(text));
 }
 
+/* Adds a list of incarnations; an empty one is left out. */
 static void out_ids(struct etcd_out *out, const char *name, const struct msg_ids *ids)
 {
     json_t *list = ids->count ? json_array() : NULL;
@@ -139,6 +154,7 @@ static void out_ids(struct etcd_out *out, const char *name, const struct msg_ids
         out_set(out, name, list);
 }
 
+/* Called by the JSON library with a piece of the text; `arg` is the buf to which it is appended. */
 static int out_take(const char *bytes, size_t length, void *arg)
 {
     return buf_append(arg, bytes, length);
@@ -155,114 +171,125 @@ static int out_end(struct etcd_out *out, struct buf *to)
     return rc ? rc : buf_append(to, "\n", 1);
 }
 
+/* Begins an empty JSON object; if no memory is left, `object` is NULL and out_end reports that. */
 static struct etcd_out out_begin(void)
 {
     return (struct etcd_out){ json_object(), false };
 }
 
+/* Appends a record of the journal with its number as one line of JSON. */
 int etcd_write_record(struct buf *out, uint64_t number, const struct journal_record *record)
 {
-    struct etcd_out own = out_begin();
+    struct etcd_out line = out_begin();
     json_t *list = record->addresses.count ? json_array() : NULL;
 
-    out_int(&own, "n", (int64_t)number);
-    out_int(&own, "kind", record->kind);
-    out_int(&own, "term", (int64_t)record->term);
-    out_int(&own, "incarnation", (int64_t)record->incarnation);
-    out_int(&own, "round", (int64_t)record->round);
-    out_int(&own, "previous", (int64_t)record->previous);
-    out_int(&own, "commit", (int64_t)record->commit);
-    out_int(&own, "check", (int64_t)record->check);
-    out_int(&own, "manifest", (int64_t)record->manifest);
-    out_int(&own, "cause", record->cause);
-    out_int(&own, "slot", record->slot);
-    out_int(&own, "ended", record->ended);
-    out_int(&own, "value", record->value);
-    out_int(&own, "code", record->code);
-    out_int(&own, "wall_us", record->wall_us);
-    out_text(&own, "host", record->host);
-    out_text(&own, "text", record->text);
+    out_int(&line, "n", (int64_t)number);
+    out_int(&line, "kind", record->kind);
+    out_int(&line, "term", (int64_t)record->term);
+    out_int(&line, "incarnation", (int64_t)record->incarnation);
+    out_int(&line, "round", (int64_t)record->round);
+    out_int(&line, "previous", (int64_t)record->previous);
+    out_int(&line, "commit", (int64_t)record->commit);
+    out_int(&line, "check", (int64_t)record->check);
+    out_int(&line, "manifest", (int64_t)record->manifest);
+    out_int(&line, "cause", record->cause);
+    out_int(&line, "slot", record->slot);
+    out_int(&line, "ended", record->ended);
+    out_int(&line, "value", record->value);
+    out_int(&line, "code", record->code);
+    out_int(&line, "wall_us", record->wall_us);
+    out_text(&line, "host", record->host);
+    out_text(&line, "text", record->text);
     for (size_t i = 0; list && i < record->addresses.count; i++)
         if (json_array_append_new(list, out_make_text(record->addresses.items[i])))
-            own.failed = true;
+            line.failed = true;
     if (record->addresses.count)
-        out_set(&own, "addresses", list);
-    out_ids(&own, "members", &record->members);
-    out_ids(&own, "holders", &record->holders);
-    return out_end(&own, out);
+        out_set(&line, "addresses", list);
+    out_ids(&line, "members", &record->members);
+    out_ids(&line, "holders", &record->holders);
+    return out_end(&line, out);
 }
 
+/* Appends the facts of the job as one line. The copy of the job's key in this function is
+ * overwritten. */
 int etcd_write_facts(struct buf *out, const struct job_facts *facts)
 {
-    struct etcd_out own = out_begin();
+    struct etcd_out line = out_begin();
     char key[2 * JOB_KEY_BYTES + 1];
 
     for (size_t i = 0; i < JOB_KEY_BYTES; i++)
         snprintf(key + 2 * i, 3, "%02x", facts->key[i]);
-    out_int(&own, "format", ETCD_FORMAT);
-    out_text(&own, "job", facts->job);
-    out_text(&own, "key", key);
-    out_int(&own, "created_us", facts->created_wall_us);
-    out_int(&own, "port", facts->port);
-    out_int(&own, "ended", facts->ended);
-    out_int(&own, "code", facts->code);
-    out_text(&own, "text", facts->text);
+    out_int(&line, "format", ETCD_FORMAT);
+    out_text(&line, "job", facts->job);
+    out_text(&line, "key", key);
+    out_int(&line, "created_us", facts->created_wall_us);
+    out_int(&line, "port", facts->port);
+    out_int(&line, "ended", facts->ended);
+    out_int(&line, "code", facts->code);
+    out_text(&line, "text", facts->text);
     explicit_bzero(key, sizeof(key));
-    return out_end(&own, out);
+    return out_end(&line, out);
 }
 
+/* Appends the value of the key "owner": which driver has claimed the job, and how long it may be
+ * silent. */
 int etcd_write_owner(struct buf *out, const struct etcd_owner *owner)
 {
-    struct etcd_out own = out_begin();
+    struct etcd_out line = out_begin();
 
-    out_int(&own, "token", (int64_t)owner->token);
-    out_int(&own, "since_us", owner->since_wall_us);
-    out_int(&own, "lease_s", owner->lease_s);
-    out_text(&own, "who", owner->who);
-    return out_end(&own, out);
+    out_int(&line, "token", (int64_t)owner->token);
+    out_int(&line, "since_us", owner->since_wall_us);
+    out_int(&line, "lease_s", owner->lease_s);
+    out_text(&line, "who", owner->who);
+    return out_end(&line, out);
 }
 
+/* Appends the value of a key "standby/...": the addresses at which a standby will listen. */
 int etcd_write_peers(struct buf *out, const struct store_peers *peers)
 {
-    struct etcd_out own = out_begin();
+    struct etcd_out line = out_begin();
     json_t *list = json_array();
 
     for (size_t i = 0; list && i < peers->count; i++)
         if (json_array_append_new(list, out_make_text(peers->address[i])))
-            own.failed = true;
-    out_set(&own, "addresses", list);
-    return out_end(&own, out);
+            line.failed = true;
+    out_set(&line, "addresses", list);
+    return out_end(&line, out);
 }
 
+/* Appends a record of the blacklist as one line; the slot -1 stands for the whole host. */
 int etcd_write_blacklist(struct buf *out, const struct blacklist_record *record)
 {
-    struct etcd_out own = out_begin();
+    struct etcd_out line = out_begin();
     char restarts[NUMBERS_TEXT_MAX], incarnations[NUMBERS_TEXT_MAX];
 
-    out_text(&own, "host", record->host);
+    out_text(&line, "host", record->host);
     if (record->slot == BLACKLIST_WHOLE_HOST)
-        out_int(&own, "slot", -1);
+        out_int(&line, "slot", -1);
     else
-        out_int(&own, "slot", record->slot);
-    out_int(&own, "failures", record->failures);
-    out_int(&own, "since_us", record->since_wall_us);
-    out_int(&own, "until_us", record->until_wall_us);
-    out_text(&own, "restarts", numbers_format(&record->restarts, restarts));
-    out_text(&own, "incarnations", numbers_format(&record->incarnations, incarnations));
-    out_text(&own, "reason", record->reason);
-    return out_end(&own, out);
+        out_int(&line, "slot", record->slot);
+    out_int(&line, "failures", record->failures);
+    out_int(&line, "since_us", record->since_wall_us);
+    out_int(&line, "until_us", record->until_wall_us);
+    out_text(&line, "restarts", numbers_format(&record->restarts, restarts));
+    out_text(&line, "incarnations", numbers_format(&record->incarnations, incarnations));
+    out_text(&line, "reason", record->reason);
+    return out_end(&line, out);
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* An object that is being read. After the first fault each function returns 0 or nothing. */
+/* A JSON object that is being read. After the first fault, which `rc` keeps, each in_ function
+ * returns 0 or nothing. */
 struct etcd_in {
     json_t *object;
-    const char *name; /* of the line, for errors */
+    const char *name; /* what is being read, for errors */
     int rc;
     struct hvd_err *err;
 };
 
+/* Sets the error that the value which is read is damaged, unless an earlier fault was found. `what`
+ * says how. */
 static void in_damaged(struct etcd_in *in, const char *what)
 {
     if (!in->rc)
@@ -286,7 +313,8 @@ static struct etcd_in in_begin(struct span line, const char *name, struct hvd_er
     json_error_t why;
 
     in.object = json_loadb(line.at, line.length, JSON_REJECT_DUPLICATES, &why);
-    /* The library gives every wrong text a code, and leaves "unknown" when an allocation fails. */
+    /* The JSON library gives each fault of a text a code. When an allocation fails it may leave the
+     * code "unknown", so that code counts as no memory. */
     if (!in.object && (json_error_code(&why) == json_error_out_of_memory ||
                        json_error_code(&why) == json_error_unknown))
         in_no_memory(&in);
@@ -295,6 +323,8 @@ static struct etcd_in in_begin(struct span line, const char *name, struct hvd_er
     return in;
 }
 
+/* Returns the number of a field, which must be from min to max. A field that is missing counts as
+ * 0. */
 static int64_t in_int(struct etcd_in *in, const char *field, int64_t min, int64_t max)
 {
     const json_t *value = json_object_get(in->object, field);
@@ -319,7 +349,7 @@ static void in_copy_text(struct etcd_in *in, const json_t *value, char *text, si
 
     if (in->rc)
         return;
-    buf_init(&bytes, size + 2); /* base64 is reserved in whole groups */
+    buf_init(&bytes, size + 2); /* etcd_unbase64 reserves whole groups of 3 bytes */
     if (json_is_string(value))
         rc = buf_append(&bytes, json_string_value(value), json_string_length(value));
     else if (json_is_string(coded))
@@ -335,6 +365,7 @@ static void in_copy_text(struct etcd_in *in, const json_t *value, char *text, si
     buf_release(&bytes);
 }
 
+/* Copies the text of a field to `text` of `size` bytes; a field that is missing is "". */
 static void in_text(struct etcd_in *in, const char *field, char *text, size_t size)
 {
     const json_t *value = json_object_get(in->object, field);
@@ -344,7 +375,8 @@ static void in_text(struct etcd_in *in, const char *field, char *text, size_t si
         in_copy_text(in, value, text, size);
 }
 
-/* Returns memory of the arena. NULL: no memory is left, or there is a fault already. */
+/* Returns memory of `lists` for a list that is read. NULL: no memory is left, or in->rc has a fault
+ * already. */
 static void *in_block(struct etcd_in *in, struct arena *lists, size_t bytes)
 {
     void *block = in->rc ? NULL : arena_alloc(lists, bytes);
@@ -354,6 +386,7 @@ static void *in_block(struct etcd_in *in, struct arena *lists, size_t bytes)
     return block;
 }
 
+/* Returns a list of incarnations in memory of `lists`; a field that is missing is an empty list. */
 static struct msg_ids in_ids(struct etcd_in *in, struct arena *lists, const char *field)
 {
     const json_t *list = json_object_get(in->object, field);
@@ -380,6 +413,7 @@ static struct msg_ids in_ids(struct etcd_in *in, struct arena *lists, const char
     return items ? (struct msg_ids){ items, count } : ids;
 }
 
+/* Returns the addresses of a record in memory of `lists`; a missing field is an empty list. */
 static struct msg_texts in_addresses(struct etcd_in *in, struct arena *lists)
 {
     const json_t *list = json_object_get(in->object, "addresses");
@@ -408,28 +442,30 @@ static struct msg_texts in_addresses(struct etcd_in *in, struct arena *lists)
     return items ? (struct msg_texts){ items, count } : none;
 }
 
-void etcd_record_init(struct etcd_record *own)
+void etcd_record_init(struct etcd_record *memory)
 {
-    arena_init(&own->lists, LISTS_MAX_BYTES);
+    arena_init(&memory->lists, LISTS_MAX_BYTES);
 }
 
-void etcd_record_release(struct etcd_record *own)
+void etcd_record_release(struct etcd_record *memory)
 {
-    arena_release(&own->lists);
+    arena_release(&memory->lists);
 }
 
-int etcd_read_record(struct etcd_record *own, struct span line, uint64_t number,
+/* Reads a record of the journal from a line, which must have this number. After the first fault
+ * (in.rc) each function below does nothing, so only the end is checked. */
+int etcd_read_record(struct etcd_record *memory, struct span line, uint64_t number,
                      struct journal_record *ret_record, struct hvd_err *err)
 {
-    struct journal_record record = { .host = own->host, .text = own->text };
+    struct journal_record record = { .host = memory->host, .text = memory->text };
     const char *wrong;
     struct etcd_in in;
     char name[64];
 
     snprintf(name, sizeof(name), "record %" PRIu64 " of the journal", number);
     in = in_begin(line, name, err);
-    arena_release(&own->lists);
-    own->host[0] = own->text[0] = '\0';
+    arena_release(&memory->lists);
+    memory->host[0] = memory->text[0] = '\0';
     if (in_int(&in, "n", 1, INT64_MAX) != (int64_t)number)
         in_damaged(&in, "the record has another number");
     record.kind = (enum journal_kind)in_int(&in, "kind", 0, INT32_MAX);
@@ -446,11 +482,11 @@ int etcd_read_record(struct etcd_record *own, struct span line, uint64_t number,
     record.value = (int32_t)in_int(&in, "value", INT32_MIN, INT32_MAX);
     record.code = (int32_t)in_int(&in, "code", INT32_MIN, INT32_MAX);
     record.wall_us = in_int(&in, "wall_us", 0, INT64_MAX);
-    in_text(&in, "host", own->host, sizeof(own->host));
-    in_text(&in, "text", own->text, sizeof(own->text));
-    record.addresses = in_addresses(&in, &own->lists);
-    record.members = in_ids(&in, &own->lists, "members");
-    record.holders = in_ids(&in, &own->lists, "holders");
+    in_text(&in, "host", memory->host, sizeof(memory->host));
+    in_text(&in, "text", memory->text, sizeof(memory->text));
+    record.addresses = in_addresses(&in, &memory->lists);
+    record.members = in_ids(&in, &memory->lists, "members");
+    record.holders = in_ids(&in, &memory->lists, "holders");
     wrong = in.rc ? NULL : record_wrong(&record);
     if (wrong)
         in_damaged(&in, wrong);
@@ -460,6 +496,8 @@ int etcd_read_record(struct etcd_record *own, struct span line, uint64_t number,
     return in.rc;
 }
 
+/* Reads the facts of the job. HVD_E_VERSION: a newer hvd-elastic has written them. The copies of
+ * the job's key in this function are overwritten. */
 int etcd_read_facts(struct span line, struct job_facts *ret_facts, struct hvd_err *err)
 {
     struct etcd_in in = in_begin(line, "the value of the key \"facts\"", err);
@@ -492,6 +530,7 @@ int etcd_read_facts(struct span line, struct job_facts *ret_facts, struct hvd_er
     return in.rc;
 }
 
+/* Reads the value of the key "owner": which driver has claimed the job. */
 int etcd_read_owner(struct span line, struct etcd_owner *ret_owner, struct hvd_err *err)
 {
     struct etcd_in in = in_begin(line, "the value of the key \"owner\"", err);
@@ -507,6 +546,8 @@ int etcd_read_owner(struct span line, struct etcd_owner *ret_owner, struct hvd_e
     return in.rc;
 }
 
+/* Appends the addresses that a standby has announced to `peers`, as long as there is room. An
+ * address that is not valid ends the reading. */
 int etcd_read_peers(struct span line, struct store_peers *peers, struct hvd_err *err)
 {
     struct etcd_in in = in_begin(line, "the addresses of a standby", err);
@@ -533,6 +574,7 @@ static void in_numbers(struct etcd_in *in, const char *field, struct numbers *re
         in_damaged(in, "a list of numbers is not valid");
 }
 
+/* Reads a record of the blacklist, and checks it as blacklist_record_check does for any store. */
 int etcd_read_blacklist(struct span line, struct blacklist_record *ret_record, struct hvd_err *err)
 {
     struct etcd_in in = in_begin(line, "a record of the blacklist", err);

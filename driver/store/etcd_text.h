@@ -31,11 +31,13 @@ struct etcd_record {
 /* Makes the JSON library take its memory from base/mem.h. Called before all other functions. */
 void etcd_text_start(void);
 
+/* Appends the bytes as base64. */
 int etcd_base64(struct buf *out, const void *bytes, size_t length) MUST_CHECK;
-/* HVD_E_PROTO: the text is not base64. */
+/* Appends the bytes that the base64 text stands for. HVD_E_PROTO: the text is not base64. */
 int etcd_unbase64(struct buf *out, const char *text, size_t length) MUST_CHECK;
 
-/* Each function appends a line. Returns 0, HVD_E_NOMEM, or HVD_E_LIMIT past the end of the buf. */
+/* Each function appends the value of a key to `out`, as one line of JSON. Returns 0, HVD_E_NOMEM,
+ * or HVD_E_LIMIT if `out` would become longer than its maximum. */
 int etcd_write_record(struct buf *out, uint64_t number,
                       const struct journal_record *record) MUST_CHECK;
 int etcd_write_facts(struct buf *out, const struct job_facts *facts) MUST_CHECK;
@@ -43,17 +45,18 @@ int etcd_write_owner(struct buf *out, const struct etcd_owner *owner) MUST_CHECK
 int etcd_write_peers(struct buf *out, const struct store_peers *peers) MUST_CHECK;
 int etcd_write_blacklist(struct buf *out, const struct blacklist_record *record) MUST_CHECK;
 
-void etcd_record_init(struct etcd_record *own);
-void etcd_record_release(struct etcd_record *own);
+void etcd_record_init(struct etcd_record *memory);
+void etcd_record_release(struct etcd_record *memory);
 
-/* Each function reads a line that may come from anywhere. HVD_E_CORRUPT: the line breaks a rule.
- * HVD_E_VERSION: a newer driver has written it. HVD_E_NOMEM: no memory is left. The record borrows
- * from `own` until the next one is read; `number` is the number that it must have. */
-int etcd_read_record(struct etcd_record *own, struct span line, uint64_t number,
+/* Each function reads the value of a key, which any program may have written. HVD_E_CORRUPT: it
+ * breaks a rule. HVD_E_VERSION: a newer driver has written it. HVD_E_NOMEM: no memory is left. The
+ * record of etcd_read_record points into `memory` until the next one is read; `number` is the
+ * number that it must have. */
+int etcd_read_record(struct etcd_record *memory, struct span line, uint64_t number,
                      struct journal_record *ret_record, struct hvd_err *err) MUST_CHECK;
 int etcd_read_facts(struct span line, struct job_facts *ret_facts, struct hvd_err *err) MUST_CHECK;
 int etcd_read_owner(struct span line, struct etcd_owner *ret_owner, struct hvd_err *err) MUST_CHECK;
-/* Appends to the peers that are there, as long as there is room. */
+/* Appends the addresses of a standby to `peers`, at most STORE_PEERS_MAX in all. */
 int etcd_read_peers(struct span line, struct store_peers *peers, struct hvd_err *err) MUST_CHECK;
 int etcd_read_blacklist(struct span line, struct blacklist_record *ret_record,
                         struct hvd_err *err) MUST_CHECK;

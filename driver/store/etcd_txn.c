@@ -13,6 +13,8 @@
 #define KEY_MAX     1024
 #define REQUEST_MAX (4 * 1024 * 1024) /* etcd itself refuses a request of half that size */
 
+/* Begins the JSON of a transaction with its list of comparisons. `base` is the beginning of all its
+ * keys. */
 void etcd_txn_begin(struct etcd_txn *txn, const char *base)
 {
     *txn = (struct etcd_txn){ .base = base };
@@ -21,19 +23,22 @@ void etcd_txn_begin(struct etcd_txn *txn, const char *base)
     txn->rc = buf_append_text(&txn->text, "{\"compare\":[");
 }
 
+/* Appends JSON text, unless an earlier call has failed (txn->rc). */
 static void txn_text(struct etcd_txn *txn, const char *text)
 {
     if (!txn->rc)
         txn->rc = buf_append_text(&txn->text, text);
 }
 
+/* Appends ,"name":"number": the gateway wants a number of 64 bits as a text. */
 static void txn_number(struct etcd_txn *txn, const char *name, int64_t number)
 {
     if (!txn->rc)
         txn->rc = buf_printf(&txn->text, ",\"%s\":\"%" PRId64 "\"", name, number);
 }
 
-/* Writes "name":"..." with the key in base64. next: the first key after all that begin so. */
+/* Appends "name":"..." with the key in base64. `next`: instead of the key, the first key after all
+ * keys that begin with it; its last byte is one higher. */
 static void txn_key(struct etcd_txn *txn, const char *name, const char *key, bool next)
 {
     buf_clear(&txn->key);
@@ -48,7 +53,9 @@ static void txn_key(struct etcd_txn *txn, const char *name, const char *key, boo
     txn_text(txn, "\"");
 }
 
-/* Begins an entry in a part: the comparisons end with the first operation. */
+/* Begins an entry in part 0 (a comparison) or 1 (an operation). The first operation ends the list
+ * of comparisons and begins that of operations. An operation after etcd_txn_else stays in part
+ * 2. */
 static void txn_entry(struct etcd_txn *txn, int part, const char *operation)
 {
     if (txn->part < part) {
@@ -61,20 +68,25 @@ static void txn_entry(struct etcd_txn *txn, int part, const char *operation)
     txn->more = true;
 }
 
+/* Adds a comparison: the operations are carried out only if the key's number is `number`. `target`
+ * "MOD": the revision of the key's last change; "VERSION": how often it was written; 0: no such
+ * key. */
 void etcd_txn_compare(struct etcd_txn *txn, const char *key, const char *target, int64_t number)
 {
     txn_entry(txn, 0, "\"result\":\"EQUAL\",\"target\":\"");
     txn_text(txn, target);
     txn_text(txn, "\",");
-    txn_key(txn, "key", key, false);
+    txn_key(txn, "key", key, false /* this key */);
+    /* strcmp is 0 for "MOD": each target has its own name for the number. */
     txn_number(txn, strcmp(target, "MOD") ? "version" : "mod_revision", number);
     txn_text(txn, "}");
 }
 
+/* Adds: the key gets this value. `lease`: the key is deleted when that lease ends; 0: it stays. */
 void etcd_txn_put(struct etcd_txn *txn, const char *key, struct span value, int64_t lease)
 {
     txn_entry(txn, 1, "\"request_put\":{");
-    txn_key(txn, "key", key, false);
+    txn_key(txn, "key", key, false /* this key */);
     txn_text(txn, ",\"value\":\"");
     if (!txn->rc)
         txn->rc = etcd_base64(&txn->text, value.at, value.length);
@@ -84,42 +96,48 @@ void etcd_txn_put(struct etcd_txn *txn, const char *key, struct span value, int6
     txn_text(txn, "}}");
 }
 
+/* Adds: the key is deleted; with `all` every key that begins with it. */
 void etcd_txn_delete(struct etcd_txn *txn, const char *key, bool all)
 {
     txn_entry(txn, 1, "\"request_delete_range\":{");
-    txn_key(txn, "key", key, false);
+    txn_key(txn, "key", key, false /* this key */);
     if (all) {
         txn_text(txn, ",");
-        txn_key(txn, "range_end", key, true);
+        txn_key(txn, "range_end", key, true /* behind all these keys */);
     }
     txn_text(txn, "}}");
 }
 
+/* Adds: all keys of the folder from `key` on are deleted. */
 void etcd_txn_delete_from(struct etcd_txn *txn, const char *key, const char *folder)
 {
     txn_entry(txn, 1, "\"request_delete_range\":{");
-    txn_key(txn, "key", key, false);
+    txn_key(txn, "key", key, false /* this key */);
     txn_text(txn, ",");
-    txn_key(txn, "range_end", folder, true);
+    txn_key(txn, "range_end", folder, true /* behind all these keys */);
     txn_text(txn, "}}");
 }
 
+/* Adds: all keys of the folder before `key` are deleted. */
 void etcd_txn_delete_before(struct etcd_txn *txn, const char *key, const char *folder)
 {
     txn_entry(txn, 1, "\"request_delete_range\":{");
-    txn_key(txn, "key", folder, false);
+    txn_key(txn, "key", folder, false /* this key */);
     txn_text(txn, ",");
-    txn_key(txn, "range_end", key, false);
+    txn_key(txn, "range_end", key, false /* this key */);
     txn_text(txn, "}}");
 }
 
+/* Adds: the key is read. Its value is in the answer, by the index of this operation
+ * (etcd_txn_kvs). */
 void etcd_txn_get(struct etcd_txn *txn, const char *key)
 {
     txn_entry(txn, 1, "\"request_range\":{");
-    txn_key(txn, "key", key, false);
+    txn_key(txn, "key", key, false /* this key */);
     txn_text(txn, "}}");
 }
 
+/* The operations that follow are carried out if a comparison does not hold. */
 void etcd_txn_else(struct etcd_txn *txn)
 {
     txn_text(txn, txn->part ? "],\"failure\":[" : "],\"success\":[],\"failure\":[");
@@ -127,7 +145,8 @@ void etcd_txn_else(struct etcd_txn *txn)
     txn->more = false;
 }
 
-/* Sends the text to etcd. The text may hold the key of the job, and is wiped with its buf. */
+/* Completes the transaction, sends it to etcd and frees it. Its text may hold the key of the job,
+ * which buf_release overwrites. *ret_held: all comparisons held. */
 int etcd_txn_run(struct etcd_txn *txn, struct etcd *etcd, bool *ret_held, json_t **ret_answer,
                  struct hvd_err *err)
 {
@@ -147,6 +166,8 @@ int etcd_txn_run(struct etcd_txn *txn, struct etcd *etcd, bool *ret_held, json_t
     return rc;
 }
 
+/* Reads at most `limit` keys of the folder in their order, from the key `from` on, with their
+ * values. */
 int etcd_range(struct etcd *etcd, const char *base, const char *folder, const char *from,
                size_t limit, json_t **ret_answer, struct hvd_err *err)
 {
@@ -156,9 +177,9 @@ int etcd_range(struct etcd *etcd, const char *base, const char *folder, const ch
     buf_init(&txn.text, REQUEST_MAX);
     buf_init(&txn.key, KEY_MAX);
     txn_text(&txn, "{");
-    txn_key(&txn, "key", from, false);
+    txn_key(&txn, "key", from, false /* this key */);
     txn_text(&txn, ",");
-    txn_key(&txn, "range_end", folder, true);
+    txn_key(&txn, "range_end", folder, true /* behind all these keys */);
     txn_number(&txn, "limit", (int64_t)limit);
     txn_text(&txn, "}");
     rc = txn.rc

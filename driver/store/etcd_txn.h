@@ -9,7 +9,8 @@
  *     etcd_txn_get(&txn, "owner");
  *     rc = etcd_txn_run(&txn, etcd, &held, &answer, &err);
  *
- * Memory that is out is remembered, and reported by etcd_txn_run.
+ * A function that finds no memory returns nothing: struct etcd_txn keeps the error, and
+ * etcd_txn_run reports it.
  */
 #ifndef DRIVER_STORE_ETCD_TXN_H
 #define DRIVER_STORE_ETCD_TXN_H
@@ -17,21 +18,23 @@
 #include "driver/store/etcd_call.h"
 
 struct etcd_txn {
-    const char *base; /* the beginning of all keys, borrowed */
+    const char *base; /* the text with which all keys of the job begin, borrowed */
     struct buf text;
     struct buf key;
-    int part;  /* 0: the comparisons, 1: if they hold, 2: otherwise */
-    bool more; /* the part has an entry already */
-    int rc;
+    /* which part is being written; 0: the comparisons; 1: what is done if all hold; 2: if one
+     * fails */
+    int part;
+    bool more; /* the present part has an entry, so the next one needs a comma before it */
+    int rc;    /* the first failure; after it nothing is written */
 };
 
 void etcd_txn_begin(struct etcd_txn *txn, const char *base);
 
-/* target: "MOD" for the revision of the key's last change, 0: there is no such key. "VERSION": 0
- * holds if there is no such key. */
+/* Adds a comparison of a key with `number`. `target` "MOD": the revision of the key's last change
+ * (0: there is no such key); "VERSION": how often the key was written (0: there is no such key). */
 void etcd_txn_compare(struct etcd_txn *txn, const char *key, const char *target, int64_t number);
 void etcd_txn_put(struct etcd_txn *txn, const char *key, struct span value, int64_t lease);
-/* all: every key that begins so */
+/* Deletes the key; `all`: every key that begins with the text `key`. */
 void etcd_txn_delete(struct etcd_txn *txn, const char *key, bool all);
 /* Deletes all keys from `key` on, up to the end of the keys that begin with `folder`. */
 void etcd_txn_delete_from(struct etcd_txn *txn, const char *key, const char *folder);

@@ -15,7 +15,8 @@
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
-/* True: each byte of the part is a letter, a digit, one of . _ - or `more`. */
+/* True: the part is not empty, and each of its bytes is a letter, a digit, one of . _ - or the byte
+ * `more`. */
 static bool etcd_is_plain(struct span part, char more)
 {
     for (size_t i = 0; i < part.length; i++)
@@ -24,8 +25,8 @@ static bool etcd_is_plain(struct span part, char more)
     return part.length > 0;
 }
 
-/* Reads "h1:2379" or "[fd00::1]:2379". The brackets of an IPv6 address stay in the server's text.
- */
+/* Reads one server, "h1:2379" or "[fd00::1]:2379", and adds it to the URL as "http://h1:2379". The
+ * brackets of an IPv6 address stay in that text. */
 static int etcd_read_server(struct etcd_url *url, struct span part, struct hvd_err *err)
 {
     char quoted[TEXT_QUOTE_MAX], name[LIMIT_HOST_NAME_BYTES + 1];

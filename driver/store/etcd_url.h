@@ -13,12 +13,13 @@
 #define ETCD_PREFIX_MAX 128
 
 struct etcd_url {
-    bool tls;                         /* "etcds://" */
-    bool loopback;                    /* each server is on this machine */
-    char user[ETCD_USER_MAX + 1];     /* "": none is named */
-    char prefix[ETCD_PREFIX_MAX + 1]; /* without a slash at either end */
+    bool tls;                     /* the URL begins with "etcds://", not with "etcd://" */
+    bool loopback;                /* each server of the URL is on this machine */
+    char user[ETCD_USER_MAX + 1]; /* the user that the URL names; "": none */
+    /* the beginning of the keys of all jobs, without a slash at either end */
+    char prefix[ETCD_PREFIX_MAX + 1];
     size_t count;
-    /* "https://10.0.0.7:2379" */
+    /* the servers, as URLs such as "https://10.0.0.7:2379" */
     char server[LIMIT_ETCD_SERVERS][LIMIT_HOST_NAME_BYTES + 24];
 };
 

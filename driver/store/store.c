@@ -59,6 +59,7 @@ int store_blacklist(struct store *store, store_blacklist_fn *each, void *arg, st
     return store->ops->blacklist(store, each, arg, err);
 }
 
+/* Writes all `writes` in one transaction. A write without anything in it is a bug of the caller. */
 int store_write(struct store *store, const struct job_write *writes, size_t count,
                 struct hvd_err *err)
 {
@@ -73,6 +74,8 @@ int store_replace(struct store *store, const struct journal_record *records, siz
     return store->ops->replace(store, records, count, err);
 }
 
+/* Returns the standbys of the job that the store knows; a store without standbys (a file) returns
+ * none. */
 void store_peers(struct store *store, struct store_peers *ret_peers)
 {
     ret_peers->count = 0;

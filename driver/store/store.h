@@ -43,7 +43,8 @@ typedef int store_record_fn(void *arg, const struct journal_record *record, stru
 typedef int store_blacklist_fn(void *arg, const struct blacklist_record *record,
                                struct hvd_err *err);
 
-/* Where the drivers that stand by for the job will listen, "10.0.0.7:4321". */
+/* The addresses at which standbys (drivers that wait to take the job over) will listen, such as
+ * "10.0.0.7:4321". */
 #define STORE_PEERS_MAX     8
 #define STORE_PEER_TEXT_MAX 64
 struct store_peers {
@@ -53,10 +54,11 @@ struct store_peers {
 
 struct store {
     const struct store_ops *ops;
-    int64_t check_us; /* the owner has to call store_check or store_write at least so often */
-    /* No other driver claims the job before this time, on the clock of clock_now_us. Later another
-     * one may have claimed it, until a call says that none has. TIME_NEVER: the store has no lease.
-     */
+    /* the longest time from one store_check or store_write of the owner to the next */
+    int64_t check_us;
+    /* No other driver claims the job before this time (of clock_now_us). Later another one may have
+     * claimed it, until a store_check or store_write says that none has. TIME_NEVER: the store has
+     * no lease. */
     int64_t held_until_us;
 };
 
@@ -72,7 +74,8 @@ struct store_ops {
     int (*replace)(struct store *store, const struct journal_record *records, size_t count,
                    struct hvd_err *err);
     void (*close)(struct store *store);
-    void (*peers)(struct store *store, struct store_peers *ret_peers); /* NULL: it has none */
+    /* NULL: the store knows no standbys */
+    void (*peers)(struct store *store, struct store_peers *ret_peers);
 };
 
 /* A name has only letters, digits and . _ - and does not begin with a dot or dash, because it
@@ -81,8 +84,8 @@ int job_name_check(const char *name, struct hvd_err *err) MUST_CHECK;
 
 int store_facts(struct store *store, struct job_facts *ret_facts, struct hvd_err *err) MUST_CHECK;
 
-/* Makes this driver the owner; the change is durable on return. token: a random number, not 0.
- * who: names the driver in messages, "pid 77 on node3". */
+/* Makes this driver the owner; the change is durable on return. `token`: a random number, not 0.
+ * `who`: names the driver in messages, "pid 77 on node3". */
 int store_claim(struct store *store, uint64_t token, const char *who,
                 struct hvd_err *err) MUST_CHECK;
 
@@ -109,7 +112,7 @@ int store_write(struct store *store, const struct job_write *writes, size_t coun
 int store_replace(struct store *store, const struct journal_record *records, size_t count,
                   struct hvd_err *err) MUST_CHECK;
 
-/* Returns the standbys that the last check or write has found. */
+/* Returns the addresses of the standbys that the last store_check or store_write has found. */
 void store_peers(struct store *store, struct store_peers *ret_peers);
 
 void store_close(struct store *store); /* store may be NULL */

@@ -9,9 +9,10 @@
 
 struct replaying {
     struct core *core;
-    uint64_t *records;
+    uint64_t *records; /* the caller's count of records that were read */
 };
 
+/* Called for each record of the journal: counts it and gives it to the core. */
 static int store_give_record(void *arg, const struct journal_record *record, struct hvd_err *err)
 {
     struct replaying *replaying = arg;
@@ -20,6 +21,8 @@ static int store_give_record(void *arg, const struct journal_record *record, str
     return core_replay(replaying->core, record, err);
 }
 
+/* Gives each record of the journal to the core, before its start. *ret_records counts the records,
+ * also if a record fails. */
 int store_replay_core(struct store *store, struct core *core, uint64_t *ret_records,
                       struct hvd_err *err)
 {
@@ -29,11 +32,14 @@ int store_replay_core(struct store *store, struct core *core, uint64_t *ret_reco
     return store_replay(store, store_give_record, &replaying, err);
 }
 
+/* Called for each record of the blacklist: gives it to the core (`arg`), with the present time for
+ * its cooldown. */
 static int store_give_entry(void *arg, const struct blacklist_record *record, struct hvd_err *err)
 {
     return core_replay_blacklist(arg, record, clock_now_us(), clock_wall_us(), err);
 }
 
+/* Gives each record of the blacklist to the core, before its start. */
 int store_blacklist_core(struct store *store, struct core *core, struct hvd_err *err)
 {
     return store_blacklist(store, store_give_entry, core, err);

@@ -7,9 +7,9 @@
 #include "driver/core/core.h"
 #include "driver/store/store.h"
 
-/* Both give the core everything of one kind: the records of the journal, or those of the blacklist.
- * *ret_records: how many records of the journal were read, also after a failure. Codes are those of
- * store_replay and core_replay. */
+/* store_replay_core gives the core each record of the journal, store_blacklist_core each record of
+ * the blacklist. *ret_records: how many records of the journal were read, also after a failure.
+ * Codes are those of store_replay and core_replay. */
 int store_replay_core(struct store *store, struct core *core, uint64_t *ret_records,
                       struct hvd_err *err) MUST_CHECK;
 int store_blacklist_core(struct store *store, struct core *core, struct hvd_err *err) MUST_CHECK;
