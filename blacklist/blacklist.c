@@ -23,9 +23,11 @@ struct blacklist_entry {
     uint32_t failures;
     int64_t since_us;
     int64_t until_us;
-    /* running time before this moment was counted already, or a failure has made it worthless */
+    /* running time before this moment does not count any more: it was counted already, or a failure
+     * came after it */
     int64_t settled_us;
-    /* the running time that was counted, but is still too short to forgive a failure */
+    /* running time without a failure that was counted and has not forgiven a failure yet; less than
+     * policy.decay_us */
     int64_t healthy_us;
     struct numbers restarts;
     struct numbers incarnations;
@@ -45,6 +47,7 @@ static void entry_clear(struct blacklist_entry *entry, int64_t now_us)
     entry->reason[0] = '\0';
 }
 
+/* Returns the value, or the bound that it exceeds. */
 static int64_t entry_clamp(int64_t value, int64_t least, int64_t most)
 {
     return value < least ? least : value > most ? most : value;
@@ -124,7 +127,7 @@ static size_t blacklist_place(const struct blacklist *blacklist, const char *hos
     return low;
 }
 
-/* Returns the entry of this host or slot; NULL: there is none. */
+/* Returns the entry of this host (slot BLACKLIST_WHOLE_HOST) or slot; NULL: there is none. */
 static struct blacklist_entry *blacklist_find(const struct blacklist *blacklist, const char *host,
                                               uint32_t slot)
 {
@@ -215,7 +218,7 @@ static void blacklist_trace(const struct blacklist *blacklist, const struct blac
     facts.cause = verdict.reason;
     if (verdict.state == BLACKLIST_COOLING)
         facts.left_us = verdict.until_us - now_us;
-    /* The line before says why it failed. */
+    /* The line that was logged before this one says why the worker failed. */
     if (level == TRACE_WARNING)
         verdict.reason = "";
     trace_say(blacklist->trace, now_us, level, &facts, "blacklist: %s %s: %s",
@@ -232,8 +235,8 @@ static void blacklist_note_cooldown(struct blacklist *blacklist,
         blacklist->earliest_us = entry->until_us;
 }
 
-/* Charges the failure to the entry, and fills in the record and the history line that are to be
- * stored. `before`: how many failures are in the time window of --slot-restarts already. */
+/* Charges the failure to the entry, and fills in the record and the line of the history that are to
+ * be stored. During a cooldown the failure does not count: it goes to the history only. */
 static void blacklist_charge(struct blacklist *blacklist, struct blacklist_entry *entry,
                              const struct blacklist_failure *failure,
                              struct blacklist_moment moment, struct rng *rng,
@@ -273,6 +276,8 @@ static void blacklist_charge(struct blacklist *blacklist, struct blacklist_entry
         entry->healthy_us = 0;
         /* The budget of restarts counts all failures in its time window, also those that are
          * forgiven. */
+        /* `before`: how many failures are in the time window of --slot-restarts without this
+         * one. */
         before = numbers_count_from(&entry->restarts, now_us - policy->restarts_window_us);
         numbers_add(&entry->restarts, now_us);
         memcpy(entry->reason, event->reason, strlen(event->reason) + 1);
@@ -444,11 +449,13 @@ int blacklist_load(struct blacklist *blacklist, const struct blacklist_record *r
     return 0;
 }
 
+/* Returns the number of entries; blacklist_record_at takes the indices below it. */
 size_t blacklist_count(const struct blacklist *blacklist)
 {
     return blacklist->entries.count;
 }
 
+/* Fills in the record of the entry with this index, as it would be stored now. */
 void blacklist_record_at(const struct blacklist *blacklist, size_t index,
                          struct blacklist_moment moment, struct blacklist_record *ret_record)
 {
@@ -501,6 +508,7 @@ int64_t blacklist_deadline(struct blacklist *blacklist, int64_t now_us)
 const char *blacklist_sentence(const struct blacklist_verdict *verdict, int64_t now_us,
                                char text[BLACKLIST_SENTENCE_MAX])
 {
+    /* the index is an enum blacklist_state */
     static const char *const states[] = { "ok", "cooling for ", "barred until cleared" };
     char left[TIME_TEXT_MAX] = "";
     char failures[32] = "";

@@ -27,8 +27,8 @@ struct blacklist {
     struct policy policy;
     struct trace *trace; /* borrowed, may be NULL */
     struct VEC(struct blacklist_entry *) entries;
-    size_t max;          /* LIMIT_BLACKLIST_ENTRIES; a test may lower it */
-    int64_t earliest_us; /* every cooldown that still runs ends at this time or later */
+    size_t max;          /* most entries: LIMIT_BLACKLIST_ENTRIES; a test may lower it */
+    int64_t earliest_us; /* no cooldown that still runs ends before this time */
 };
 
 /* Initialises an empty blacklist. The policy is copied and must have passed policy_check. */
@@ -37,7 +37,7 @@ void blacklist_release(struct blacklist *blacklist);
 
 /* The result of a failure or clear. The driver stores it before it acts on the change. */
 struct blacklist_change {
-    bool none; /* nothing changed: a failure of this incarnation was recorded before */
+    bool none; /* nothing changed, because a failure of this incarnation was recorded before */
     struct blacklist_record record;
     struct blacklist_event event;
     bool evicted; /* the entry of evicted_host was dropped to make room; its row may be removed */
@@ -98,7 +98,7 @@ enum blacklist_state { BLACKLIST_OK, BLACKLIST_COOLING, BLACKLIST_BARRED };
 
 struct blacklist_verdict {
     enum blacklist_state state;
-    bool by_host; /* the verdict of a slot follows from the entry of its host */
+    bool by_host; /* the entry of the whole host decides, not that of the slot */
     uint32_t failures;
     int64_t since_us;
     int64_t until_us;   /* TIME_NEVER when barred */

@@ -41,6 +41,7 @@ bool numbers_had(const struct numbers *numbers, int64_t number)
     return numbers->count == LIMIT_BLACKLIST_REMEMBERED && number < numbers->item[0];
 }
 
+/* Returns how many numbers of the list are `least` or higher. */
 uint32_t numbers_count_from(const struct numbers *numbers, int64_t least)
 {
     uint32_t below = 0;
@@ -84,7 +85,8 @@ int numbers_parse(struct span span, const char *what, struct numbers *ret_number
     struct span part;
 
     if (span.length == 0)
-        span.at = NULL; /* without this, span_next would return one empty number */
+        /* an empty list: with a pointer that is not NULL span_next would return one empty number */
+        span.at = NULL;
     while (span_next(&span, ',', &part)) {
         uint64_t value;
         int rc = text_parse_u64(part, 0, INT64_MAX, what, &value, err);

@@ -20,14 +20,14 @@ struct numbers {
  * list is not inserted. */
 void numbers_add(struct numbers *numbers, int64_t number);
 
-/* true: the number may have been inserted before, because it is in the list or is below all numbers
- * of a full list. */
+/* True: the number was inserted before, or may have been: it is in the list, or it is below all
+ * numbers of a full list, which has dropped lower ones. */
 bool numbers_had(const struct numbers *numbers, int64_t number);
 
 /* Returns the count of numbers that are not below `least`. */
 uint32_t numbers_count_from(const struct numbers *numbers, int64_t least);
 
-/* true: the list has at most LIMIT_BLACKLIST_REMEMBERED numbers, none negative, in rising order. */
+/* True: the list has at most LIMIT_BLACKLIST_REMEMBERED numbers, none negative, in rising order. */
 bool numbers_are_valid(const struct numbers *numbers);
 
 /* Writes the numbers as "3,17,17", or "" for an empty list. Returns text. The list must be valid

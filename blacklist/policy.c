@@ -66,9 +66,9 @@ int policy_check(const struct policy *policy, struct hvd_err *err)
     return 0;
 }
 
-/* Returns how long a slot with this number of unforgiven failures is not used: lower_us, doubled
- * for each failure after the first, plus the jitter, at most upper_us. The header policy.h explains
- * the formula. docs/stories.md, `cooldowns_as_documented`, shows its results. */
+/* Returns how long a slot is not used after its failure number `failures` (forgiven ones do not
+ * count): lower_us, doubled for each failure after the first, plus the jitter, at most upper_us.
+ * docs/stories.md, `cooldowns_as_documented`, shows examples. */
 int64_t policy_cooldown_us(const struct policy *policy, uint32_t failures, int64_t jitter_us)
 {
     int64_t cooldown_us = policy->lower_us;
@@ -85,6 +85,8 @@ int64_t policy_cooldown_us(const struct policy *policy, uint32_t failures, int64
     return cooldown_us < policy->upper_us ? cooldown_us : policy->upper_us;
 }
 
+/* Returns a random time from 0 to lower_us, which is added to a cooldown so that slots that failed
+ * together are not used again at the same moment. */
 int64_t policy_jitter_us(const struct policy *policy, struct rng *rng)
 {
     return (int64_t)rng_below(rng, (uint64_t)policy->lower_us + 1);

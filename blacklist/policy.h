@@ -22,16 +22,16 @@ enum scope {
 };
 
 struct policy {
-    int64_t lower_us;
-    int64_t upper_us;
-    /* true: the first failure bars a slot or host until an operator clears it; lower_us and
-     * upper_us are not used */
+    int64_t lower_us; /* the first cooldown, without its random part */
+    int64_t upper_us; /* no cooldown is longer */
+    /* True: the first failure bars a slot or host until an operator clears it; then lower_us and
+     * upper_us are not used. */
     bool forever;
     enum scope scope;
-    /* the budget: a slot or host that has more failures than this number within restarts_window_us
-     * is barred until an operator clears it; 0: there is no budget */
+    /* The budget of restarts: a slot or host with more failures than this number within
+     * restarts_window_us is barred until an operator clears it. 0: there is no budget. */
     uint32_t restarts_max;
-    int64_t restarts_window_us; /* the time window of the budget */
+    int64_t restarts_window_us; /* the time window of restarts_max */
     /* one failure is forgiven for each time of this length that a worker has run without a failure;
      * TIME_NEVER: failures are never forgiven */
     int64_t decay_us;

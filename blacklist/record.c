@@ -32,8 +32,8 @@ int blacklist_key_check(const char *host, uint32_t slot, struct hvd_err *err)
     return 0;
 }
 
-/* Checks the host and the slot of a record. The host may hold any bytes, and no NUL at their end.
- */
+/* Checks the host and the slot of a record: HVD_E_CORRUPT if they are not valid. The array `host`
+ * may hold any bytes, even without a NUL at its end. */
 static int record_check_key(const char host[LIMIT_HOST_NAME_BYTES + 1], uint32_t slot,
                             struct hvd_err *err)
 {
@@ -42,6 +42,8 @@ static int record_check_key(const char host[LIMIT_HOST_NAME_BYTES + 1], uint32_t
     return 0;
 }
 
+/* Sets the error HVD_E_CORRUPT for the record of this host or slot; `what` says which rule it
+ * breaks. */
 static int record_damaged(const char *host, uint32_t slot, const char *what, struct hvd_err *err)
 {
     char key[BLACKLIST_KEY_TEXT_MAX];
@@ -50,6 +52,7 @@ static int record_damaged(const char *host, uint32_t slot, const char *what, str
                    blacklist_key_format(host, slot, key), what);
 }
 
+/* True: the reason ends within its array, and is one line of clean UTF-8. */
 static bool reason_is_valid(const char reason[LIMIT_REASON_BYTES + 1])
 {
     size_t length = strnlen(reason, LIMIT_REASON_BYTES + 1);

@@ -35,9 +35,9 @@ struct blacklist_record {
 struct blacklist_event {
     char host[LIMIT_HOST_NAME_BYTES + 1];
     uint32_t slot;
-    uint64_t incarnation; /* 0: the event is not about a worker */
+    uint64_t incarnation; /* the worker that failed; 0: the event is not about a worker */
     int64_t wall_us;
-    bool counted;
+    bool counted; /* the failure counts; false: it came during a cooldown, or this is a clear */
     char reason[LIMIT_REASON_BYTES + 1];
 };
 
@@ -45,8 +45,8 @@ struct blacklist_event {
  * number. */
 int blacklist_key_check(const char *host, uint32_t slot, struct hvd_err *err);
 
-/* The two functions below check a record and a line of the history. Both functions return 0, or
- * HVD_E_CORRUPT with a text that names the host and what is wrong. */
+/* blacklist_record_check checks a record, blacklist_event_check a line of the history. Both return
+ * 0, or HVD_E_CORRUPT with a text that names the host and what is wrong. */
 int blacklist_record_check(const struct blacklist_record *record, struct hvd_err *err);
 int blacklist_event_check(const struct blacklist_event *event, struct hvd_err *err);
 
