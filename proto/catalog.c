@@ -21,6 +21,8 @@ const struct msg_kind *msg_kind(unsigned type)
     return NULL;
 }
 
+/* true: the message came after minor 0 of the protocol, so a receiver that does not know it skips
+ * the frame. */
 bool msg_may_be_skipped(unsigned type)
 {
     return type == MSG_UNUSABLE || type == MSG_REMARK || type == MSG_PERSIST ||
@@ -32,6 +34,7 @@ const struct msg_kind *msg_kind_at(size_t i)
     return i < ARRAY_SIZE(kinds) ? &kinds[i] : NULL;
 }
 
+/* Returns the direction of a connection in words, for the errors of msg_allowed. */
 static const char *link_name(enum link link)
 {
     switch (link) {
@@ -49,8 +52,8 @@ static const char *link_name(enum link link)
     return "an unknown link";
 }
 
-/* Checks that a message of this type may travel on this link, and now: during the greeting or after
- * it. HVD_E_PROTO: it may not. */
+/* Checks that a message of this type may travel on this link, and at this moment (`now`: during the
+ * greeting or after it). HVD_E_PROTO: it may not. */
 int msg_allowed(unsigned type, enum link link, enum msg_when now, struct hvd_err *err)
 {
     const struct msg_kind *kind = msg_kind(type);

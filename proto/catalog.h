@@ -24,7 +24,8 @@ enum link {
     LINK_DRIVER_TO_CLIENT = 1 << 5,
     LINK_CLIENT_TO_AGENT = 1 << 6,
     LINK_AGENT_TO_CLIENT = 1 << 7,
-    LINK_PULLER_TO_HOLDER = 1 << 8, /* between agents */
+    /* a connection between two agents, over which one fetches a commit */
+    LINK_PULLER_TO_HOLDER = 1 << 8,
     LINK_HOLDER_TO_PULLER = 1 << 9
 };
 
@@ -33,10 +34,11 @@ enum link {
 #define LINK_UP   (LINK_WORKER_TO_AGENT | LINK_AGENT_TO_DRIVER)
 #define LINK_DOWN (LINK_DRIVER_TO_AGENT | LINK_AGENT_TO_WORKER)
 
-/* The keys of a message that must not be 0. */
+/* The keys (term, incarnation, round) that must not be 0 in a message. */
 enum msg_key { KEY_NONE = 0, KEY_TERM = 1, KEY_INCARNATION = 2, KEY_ROUND = 4 };
 
-/* A connection is greeting until both hellos have passed, then open. */
+/* When a message may travel. A connection is in its greeting until both hellos have passed; then it
+ * is open. */
 enum msg_when { WHEN_GREETING = 1, WHEN_OPEN = 2, WHEN_ANY = 3 };
 
 #define KIB(n) ((n)*1024u)
@@ -75,18 +77,21 @@ struct msg_kind {
 
 /* Returns the row of a message; NULL: no message has that number. */
 const struct msg_kind *msg_kind(unsigned type);
-/* true: the message is newer than minor 0, so a receiver with minor 0 skips the frame. A sender
- * does not need to know the receiver's minor number. */
+/* true: the message is newer than minor 0 of the protocol, and its frame says that a receiver that
+ * does not know the message skips it. So a sender does not need to know the receiver's minor
+ * number. */
 bool msg_may_be_skipped(unsigned type);
 
-/* An error text; its argument is the message's number. */
+/* The error text for a message that is not in the table; its argument is the number of the
+ * message. */
 #define MSG_UNKNOWN \
     "the message type %u is unknown; install the same version of hvd-elastic on both sides"
 
 /* Returns the i-th message of the catalogue; NULL past the end. */
 const struct msg_kind *msg_kind_at(size_t i);
 
-/* Checks whether this message may be sent on this link now. 0, or HVD_E_PROTO with the reason. */
+/* Checks whether a message of this type may travel in this direction (`link`) at this moment
+ * (`now`). 0, or HVD_E_PROTO with the reason. */
 int msg_allowed(unsigned type, enum link link, enum msg_when now, struct hvd_err *err);
 
 #endif

@@ -24,6 +24,7 @@ void msg_release(struct msg *msg)
     *msg = (struct msg){ .type = msg->type };
 }
 
+/* Checks a number field of a message: it is at most `max`. */
 static int check_num(uint64_t value, uint64_t max, const char *name, struct hvd_err *err)
 {
     if (value <= max)
@@ -32,6 +33,8 @@ static int check_num(uint64_t value, uint64_t max, const char *name, struct hvd_
                    value, max);
 }
 
+/* Checks a field that is a length of time, in microseconds: 0 to LIMIT_DURATION_US, or
+ * TIME_NEVER. */
 static int check_span(int64_t value_us, const char *name, struct hvd_err *err)
 {
     if (value_us == TIME_NEVER || (value_us >= 0 && value_us <= LIMIT_DURATION_US))
@@ -102,8 +105,8 @@ static int check_text(const char *text, bool clean, size_t max, const char *name
         return rc;                                                              \
     }
 
-/* Copies the generated structs into ours. Texts and numbers stay where protobuf-c put them, in the
- * same arena; only lists of parts are rewritten. */
+/* For each kind of field: copies it from protobuf-c's struct (`from`) to ours (`to`). Texts and
+ * numbers stay where protobuf-c put them, in the same arena; only lists of parts are rewritten. */
 #define FROM_FIELD(kind, name, a, b) FROM_##kind(name, a, b)
 #define FROM_NUM(name, a, b)         to->name = from->name;
 #define FROM_SIGNED(name, a, b)      to->name = from->name;
@@ -129,7 +132,7 @@ static int check_text(const char *text, bool clean, size_t max, const char *name
         to->name.count = from->n_##name;                                         \
     }
 
-/* fails only when memory or the cap of the arena is out */
+/* Makes from_pb_X. It fails only when no memory is left, or the arena has reached its cap. */
 #define FROM_FUNCTION(name, Name)                                                                  \
     static int from_pb_##name(const Hvd__##Name *from, struct msg_##name *to, struct arena *arena) \
     {                                                                                              \
@@ -199,8 +202,8 @@ struct binding {
     int (*to_pb)(const struct msg *msg, void *pb, struct arena *arena);
 };
 
-/* For each message: checks and converts the keys, which every message has, and then its own
- * fields. */
+/* For each message, three functions: they check its fields, and convert the keys, which every
+ * message has, and then the fields of its own, from protobuf-c's struct and to it. */
 #define GLUE(name, Name, checked, read, written)                                      \
     static int check_msg_##name(const struct msg *msg, struct hvd_err *err)           \
     {                                                                                 \
@@ -257,7 +260,8 @@ static const struct binding *binding_of(unsigned type)
     return NULL;
 }
 
-/* Checks keys and fields, for both directions. The err names the message and the field. */
+/* Checks the keys and the fields of a message that is to be sent or was received. The err names the
+ * message and the field. */
 static int check_msg(const struct msg *msg, const struct binding *binding, struct hvd_err *err)
 {
     const struct msg_kind *kind = msg_kind(msg->type);
@@ -282,8 +286,8 @@ static int check_msg(const struct msg *msg, const struct binding *binding, struc
     return rc ? err_prefix(err, rc, "%s", kind->name) : 0;
 }
 
-/* Packs into memory that has been reserved. Packing stops before the bytes `left_out`, which the
- * caller sends without a copy. */
+/* Where protobuf-c writes the packed message: into memory that has been reserved. The bytes
+ * `left_out`, the data of a CHUNK, are not written: the caller sends them without a copy. */
 struct packing {
     ProtobufCBuffer base;
     uint8_t *at;
@@ -302,8 +306,8 @@ static void pack_piece(ProtobufCBuffer *base, size_t length, const uint8_t *byte
     packing->at += length;
 }
 
-/* Appends the header and the packed body without its last bytes `left_out`. On failure no byte is
- * appended. */
+/* Appends the frame of a message to `out`: the header, and the packed body without its last bytes
+ * `left_out`, which the caller sends itself. On failure no byte is appended. */
 static int encode(const struct msg *msg, struct msg_bytes left_out, struct buf *out,
                   struct hvd_err *err)
 {
@@ -379,12 +383,14 @@ int msg_encode_before_data(const struct msg *msg, struct buf *out, struct hvd_er
     return encode(msg, msg->u.chunk.data, out, err);
 }
 
+/* Memory for protobuf-c: from the arena of the message, whose size is bounded. */
 static void *pb_alloc(void *arena, size_t bytes)
 {
     return arena_alloc(arena, bytes);
 }
 
-/* Does nothing, because the arena frees all blocks at once. */
+/* protobuf-c frees a block by this function. It does nothing, because the arena frees all blocks at
+ * once. */
 static void pb_free(void *arena, void *block)
 {
     (void)arena;
@@ -431,15 +437,16 @@ int msg_decode(const struct frame *frame, struct msg *ret_msg, struct hvd_err *e
     return rc;
 }
 
-/* The last field of a CHUNK is data; this is its key in protobuf's wire format. */
+/* The key of `data`, the last field of a CHUNK, in protobuf's wire format; and the types of that
+ * format. */
 #define DATA_KEY   (8u << 3 | WIRE_BYTES)
 #define WIRE_NUM   0u
 #define WIRE_64    1u
 #define WIRE_BYTES 2u
 #define WIRE_32    5u
 
-/* Reads a number in protobuf's varint form at *at and moves *at behind it; false: no such
- * number. */
+/* Reads a number in protobuf's varint form at the index *at of the body, and moves *at behind it.
+ * false: the body ends, or the number has more than 64 bits. */
 static bool take_varint(const struct frame *frame, size_t *at, uint64_t *ret_value)
 {
     uint64_t value = 0;
@@ -456,8 +463,8 @@ static bool take_varint(const struct frame *frame, size_t *at, uint64_t *ret_val
     return false;
 }
 
-/* Finds the data at the end of a CHUNK's body; false: the body has an unusual form, and the full
- * decoder reads it. */
+/* Finds the data at the end of a CHUNK's body; *ret_key_at is where the field begins, *ret_data_at
+ * where its bytes do. false: the body has an unusual form, and msg_decode must read it. */
 static bool find_data(const struct frame *frame, size_t *ret_key_at, size_t *ret_data_at)
 {
     size_t at = 0;
@@ -494,9 +501,9 @@ static bool find_data(const struct frame *frame, size_t *ret_key_at, size_t *ret
     return false;
 }
 
-/* As msg_decode, but the data of a CHUNK, which may be long, are not copied: the message points
- * into the frame. For that the frame is cut before the data, and the fields before the data are
- * decoded as a message. */
+/* Does what msg_decode does, but does not copy the data of a CHUNK, which may be long: the message
+ * points into the frame. For that the frame is cut before the data, and the fields before the data
+ * are decoded as a message. */
 int msg_decode_in_place(const struct frame *frame, struct msg *ret_msg, struct hvd_err *err)
 {
     struct frame before = *frame;

@@ -16,16 +16,16 @@
 #include "proto/msg.h"
 
 /* Encodes msg and appends the whole frame to out. HVD_E_LIMIT, HVD_E_INVAL (a required key is 0, or
- * a field is out of range; err names it), HVD_E_NOMEM; out is unchanged on failure. */
+ * a field is out of range; the err names the field), HVD_E_NOMEM. `out` is unchanged on failure. */
 int msg_encode(const struct msg *msg, struct buf *out, struct hvd_err *err);
 
 /* Decodes a frame's body. ret_msg owns its memory (msg_release), and is untouched on failure.
  * HVD_E_PROTO (not a message, or a field out of range), HVD_E_LIMIT, HVD_E_NOMEM. */
 int msg_decode(const struct frame *frame, struct msg *ret_msg, struct hvd_err *err);
 
-/* Encode and decode a CHUNK without copying its data, which is most of the message.
- * msg_encode_before_data appends the bytes that go before msg->u.chunk.data. After
- * msg_decode_in_place a CHUNK's data points into the frame; other messages are decoded as by
+/* Encode and decode a CHUNK (a part of a commit) without copying its data, which are most of the
+ * message. msg_encode_before_data appends the bytes that go before msg->u.chunk.data. After
+ * msg_decode_in_place the data of a CHUNK point into the frame; other messages are decoded as by
  * msg_decode. */
 int msg_encode_before_data(const struct msg *msg, struct buf *out, struct hvd_err *err);
 int msg_decode_in_place(const struct frame *frame, struct msg *ret_msg, struct hvd_err *err);

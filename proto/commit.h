@@ -8,8 +8,8 @@
 
 #include "base/base.h"
 
-#define COMMIT_FIRST_OF(round)  ((uint64_t)(round) << 32)
+#define COMMIT_FIRST_OF(round)  ((uint64_t)(round) << 32) /* the commit with index 0 of a round */
 #define COMMIT_ROUND_OF(commit) ((uint64_t)(commit) >> 32)
-#define COMMIT_PLACE_OF(commit) ((uint32_t)(commit))
+#define COMMIT_PLACE_OF(commit) ((uint32_t)(commit)) /* the index of the commit in its round */
 
 #endif

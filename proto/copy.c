@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Copies a block into the arena; NULL when memory or the arena's cap is out. An empty block is not
- * copied. */
+/* Copies `count` items of `size` bytes into the arena. NULL: no memory is left, or the arena has
+ * reached its cap. Of an empty block nothing is copied. */
 static const void *copy_block(const void *from, size_t count, size_t size, struct arena *arena)
 {
     void *to = arena_alloc_array(arena, count, size);
@@ -20,7 +20,8 @@ static const char *msg_copy_text(const char *from, struct arena *arena)
     return from ? copy_block(from, strlen(from) + 1, 1, arena) : "";
 }
 
-/* `to` is a plain copy of the struct, whose pointers still point into the original. */
+/* For each kind of field: makes a copy of what the field points to. `to` is a plain copy of the
+ * struct, whose pointers still point into the original. */
 #define COPY_FIELD(kind, name, a, b) COPY_##kind(name, a, b)
 #define COPY_NUM(name, a, b)
 #define COPY_SIGNED(name, a, b)
@@ -102,7 +103,8 @@ int msg_copy_into(const struct msg *msg, struct arena *arena, struct msg *ret_ms
     return rc;
 }
 
-/* Copies a message with all that it points to; the copy owns its memory. */
+/* Copies a message with all that it points to. The copy owns its memory, which msg_release
+ * frees. */
 int msg_copy(const struct msg *msg, struct msg *ret_msg)
 {
     struct arena arena;

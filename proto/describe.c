@@ -32,13 +32,14 @@ PRINTF_LIKE(2, 3) static void add(struct line *line, const char *format, ...)
         line->used = line->size - 1; /* the text was cut */
 }
 
-/* Appends a number; a field that is 0 or empty is left out. */
+/* Appends " NAME=VALUE" to the line; a field whose value is 0 is left out. */
 static void add_num(struct line *line, const char *name, uint64_t value)
 {
     if (value)
         add(line, " %s=%" PRIu64, name, value);
 }
 
+/* Appends " NAME=TEXT" to the line, with quotes; a field without a text is left out. */
 static void add_text(struct line *line, const char *name, const char *value)
 {
     char quoted[TEXT_QUOTE_MAX];

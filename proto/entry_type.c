@@ -34,7 +34,8 @@ static const struct entry_type types[] = {
 _Static_assert(ARRAY_SIZE(types) == ENTRY_TYPE_OF(HVD_BOOL) + 1, "a row for each type");
 _Static_assert(ARRAY_SIZE(types) <= LIMIT_ENTRY_TYPE + 1, "each type fits into a message");
 
-/* A type that this switch does not name is a compile error (-Wswitch): add it here, and a row. */
+/* Returns the number of a type in messages and checkpoints. A new hvd_dtype that this switch does
+ * not name is a compile error (-Wswitch): add a case here, and a row in `types`. */
 uint32_t entry_type_of(hvd_dtype dtype)
 {
     switch (dtype) {

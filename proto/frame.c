@@ -12,7 +12,8 @@
 
 #include <string.h>
 
-/* A body buffer with more bytes is freed after its frame, because large frames are rare. */
+/* The reader's memory for a body is freed after a frame if it has grown beyond this size: large
+ * frames are rare. */
 #define KEPT_BODY_BYTES (64 * 1024)
 
 static const uint8_t magic[4] = { 'h', 'v', 'd', 'E' };
@@ -36,6 +37,7 @@ void frame_reader_set_max(struct frame_reader *reader, size_t body_max)
     reader->body_max = body_max;
 }
 
+/* true: a part of a frame has come, and not the whole frame: a stream must not end now. */
 bool frame_reader_midway(const struct frame_reader *reader)
 {
     return reader->header_have > 0 && !reader->complete;
@@ -52,12 +54,14 @@ static uint32_t header_length(const uint8_t *header)
            (uint32_t)header[11] << 24;
 }
 
+/* true: the frame whose header was read has a type that this process does not know, and its flags
+ * say that such a receiver skips the frame. */
 static bool is_skipped(const struct frame_reader *reader)
 {
     return !msg_kind(header_type(reader->header)) && (reader->header[5] & FRAME_MAY_SKIP);
 }
 
-/* Checks all fields of a header, before a byte of the body is kept. */
+/* Checks all fields of the header that has come, before a byte of the body is kept. */
 static int judge_header(const struct frame_reader *reader, struct hvd_err *err)
 {
     const uint8_t *header = reader->header;
@@ -85,7 +89,8 @@ static int judge_header(const struct frame_reader *reader, struct hvd_err *err)
     return 0;
 }
 
-/* Moves *bytes past at most `wanted` bytes. Returns the number of bytes that were taken. */
+/* Takes at most `wanted` bytes off the front of the input, which is *bytes with *length. Returns
+ * the number of bytes that were taken; the caller copies them. */
 static size_t take_bytes(const uint8_t **bytes, size_t *length, size_t wanted)
 {
     size_t taken = wanted < *length ? wanted : *length;
@@ -106,8 +111,9 @@ static void frame_start_over(struct frame_reader *reader)
         buf_release(&reader->body);
 }
 
-/* Takes bytes off the input. 1: *ret_frame is whole, and lies in the reader until the next call; 0:
- * more bytes are needed; negative: the input is no frame, and the reader takes no more. */
+/* Takes bytes off the input, which is *bytes with *length. 1: *ret_frame is a whole frame, which
+ * lies in the reader until the next call; 0: more bytes are needed; negative: the input is no
+ * frame, and the reader refuses all that follows. */
 int frame_feed(struct frame_reader *reader, const uint8_t **bytes, size_t *length,
                struct frame *ret_frame, struct hvd_err *err)
 {
@@ -120,8 +126,9 @@ int frame_feed(struct frame_reader *reader, const uint8_t **bytes, size_t *lengt
                        err_text(reader->broken));
     if (reader->complete)
         frame_start_over(reader);
-    /* No further byte may be needed after a whole header: the body is empty, or the caller has read
-     * it directly into the body's memory (frame_body_room, frame_body_add). */
+    /* The loop also runs without input if the header is whole: then the body may be whole too,
+     * because it is empty, or because the caller has read it directly into the body's memory
+     * (frame_body_room, frame_body_add). */
     while (*length > 0 || reader->header_have == FRAME_HEADER_BYTES) {
         if (reader->header_have < FRAME_HEADER_BYTES) {
             from = *bytes;
@@ -165,20 +172,22 @@ int frame_feed(struct frame_reader *reader, const uint8_t **bytes, size_t *lengt
     return rc;
 }
 
+/* true: the header of a frame has come, and its body is being received and kept. */
 static bool is_in_body(const struct frame_reader *reader)
 {
     return reader->header_have == FRAME_HEADER_BYTES && !reader->complete && !reader->broken &&
            !is_skipped(reader);
 }
 
+/* true: all bytes of a frame have come, but frame_feed has not returned the frame yet. */
 bool frame_reader_is_whole(const struct frame_reader *reader)
 {
     return is_in_body(reader) && reader->body.length == reader->body_length;
 }
 
-/* Gives memory for the next bytes of the body, at most `most`, so that the caller reads them from
- * the socket without a copy. *ret_room: how many bytes the memory has. NULL: no body is being read,
- * or no memory is left. */
+/* Returns memory for the next bytes of the body, at most `most`: the caller reads them from the
+ * socket directly into it, and then calls frame_body_add. *ret_room: how many bytes the memory has.
+ * NULL: no body is being received, or no memory is left. */
 uint8_t *frame_body_room(struct frame_reader *reader, size_t most, size_t *ret_room)
 {
     size_t left = is_in_body(reader) ? reader->body_length - reader->body.length : 0;
@@ -190,6 +199,7 @@ uint8_t *frame_body_room(struct frame_reader *reader, size_t most, size_t *ret_r
     return (uint8_t *)reader->body.data + reader->body.length;
 }
 
+/* Called when `length` bytes were written to the memory that frame_body_room has returned. */
 void frame_body_add(struct frame_reader *reader, size_t length)
 {
     reader->body.length += length;

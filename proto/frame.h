@@ -29,12 +29,15 @@ struct frame {
 
 struct frame_reader {
     uint8_t header[FRAME_HEADER_BYTES];
-    size_t header_have;
+    size_t header_have; /* bytes of the header that have come */
     struct buf body;
+    /* the length that the header says; of a frame that is skipped: bytes still to come */
     size_t body_length;
-    size_t body_max; /* the connection's own cap; a message's cap may be lower */
-    int broken;      /* the error code after which nothing can be read; 0: no error */
-    bool complete;   /* the last frame_feed returned a frame */
+    /* the longest body that this connection accepts now; a message of the catalogue may have a
+     * lower limit */
+    size_t body_max;
+    int broken;    /* the error code of a stream that is no sequence of frames; 0: no error */
+    bool complete; /* the last frame_feed returned a frame */
     /* set by a caller that expects many large frames: the memory of a large body is kept for the
      * next frame */
     bool keeps;
@@ -45,23 +48,25 @@ struct frame_reader {
 void frame_reader_init(struct frame_reader *reader, size_t body_max);
 void frame_reader_release(struct frame_reader *reader);
 
-/* A connection starts with a small cap and gets LIMIT_FRAME_BODY_BYTES once the peer is known. */
+/* Changes the longest body that the reader accepts. A connection starts with a short one, and gets
+ * LIMIT_FRAME_BODY_BYTES when the peer is known. */
 void frame_reader_set_max(struct frame_reader *reader, size_t body_max);
 
 /*
- * Takes bytes from *bytes, moving it and *length along, until one frame is whole or they are used
- * up. Returns 1 with *ret_frame filled, 0 when more bytes are needed, or a negative code:
- * HVD_E_PROTO (not our magic), HVD_E_VERSION, HVD_E_LIMIT, HVD_E_NOMEM. After an error the stream
- * has lost its place: every later call returns the same code, and the connection must be closed. A
+ * Takes bytes from the input (*bytes, with *length), and moves both along, until one frame is whole
+ * or the input is used up. Returns 1 with *ret_frame filled, 0 when more bytes are needed, or a
+ * negative code: HVD_E_PROTO (the bytes are no frame, or a message that the catalogue does not
+ * have), HVD_E_VERSION, HVD_E_LIMIT, HVD_E_NOMEM. After an error the reader cannot tell where the
+ * next frame begins: every later call returns the same code, and the connection must be closed. A
  * frame of an unknown type that may be skipped is passed over silently.
  */
 int frame_feed(struct frame_reader *reader, const uint8_t **bytes, size_t *length,
                struct frame *ret_frame, struct hvd_err *err);
 
 /* While a body is being received, the caller may write the next bytes directly into the body:
- * frame_body_room returns the place, `most` bytes or less, and frame_body_add tells how many bytes
- * were written. These bytes must not be fed, too. NULL: no body is being received now, or memory is
- * out. */
+ * frame_body_room returns memory for `most` bytes or less, and frame_body_add says how many bytes
+ * were written there. Such bytes are not passed to frame_feed. NULL: no body is being received now,
+ * or memory is out. */
 uint8_t *frame_body_room(struct frame_reader *reader, size_t most, size_t *ret_room);
 void frame_body_add(struct frame_reader *reader, size_t length);
 

@@ -1,7 +1,8 @@
 /*
  * msg.h: every message as a plain C struct. The rest of the tree sees these structs, and never
- * those of protobuf-c. PROTOCOL.md says what each message means and who may send it when. Numbers
- * and fields are declared there and in hvd.proto; generate.awk makes msg_structs.h of the two.
+ * those of protobuf-c. PROTOCOL.md says what each message means and who may send it when. The
+ * numbers of the messages are declared in PROTOCOL.md, and their fields in hvd.proto; generate.awk
+ * makes msg_structs.h of the two files.
  *
  * Texts are NUL-terminated and never NULL after decoding ("" when absent). A decoded message owns
  * its memory until msg_release; a message made for encoding borrows what it points to.
@@ -25,10 +26,12 @@ enum msg_phase {
     PHASE_COUNT
 };
 
-/* How a process ended; the field `value` beside it is the exit code or the signal. */
+/* How a process ended; the field `value` of the same message is the exit code or the signal.
+ * ENDED_SILENT: the process was taken for dead because it sent nothing. */
 enum msg_ended { ENDED_NOT, ENDED_EXIT, ENDED_SIGNAL, ENDED_SILENT, ENDED_COUNT };
 
-/* Which witness saw the end first. */
+/* Which sign of a worker's end its agent saw first: the futex in the shared page, the kernel's
+ * pidfd, the closed socket, or the lease that ran out. */
 enum msg_witness {
     WITNESS_NONE,
     WITNESS_MUTEX,
@@ -43,14 +46,15 @@ enum msg_stream { STREAM_STDOUT, STREAM_STDERR, STREAM_COUNT };
 /* Why a round begins. */
 enum msg_cause { CAUSE_FIRST, CAUSE_SWITCH, CAUSE_RECOVERY, CAUSE_COUNT };
 
-/* A state entry is equal on all ranks after a step, or belongs to its slot. */
+/* The kind of an entry of the state: replicated (equal on all ranks after a step), or per rank (it
+ * stays with its slot). */
 enum msg_entry_kind { ENTRY_REPLICATED, ENTRY_PER_RANK, ENTRY_KIND_COUNT };
 
 /* The calls that a STORE can make (value_table.h). */
 enum msg_store_op {
     STORE_SET,
     STORE_GET,
-    STORE_WAIT, /* as STORE_GET, but the answer waits until the key has a value */
+    STORE_WAIT, /* does what STORE_GET does, but the answer waits until the key has a value */
     STORE_ADD,
     STORE_COMPARE_SET,
     STORE_DELETE,
@@ -72,16 +76,16 @@ struct msg_bytes {
     size_t length;
 };
 
-/* enum msg_type, a struct for each message and each part of one, and union msg_body of the
- * messages. */
+/* generated: enum msg_type; a struct for each message, and for each part of a message; and union
+ * msg_body of all messages */
 #include "msg_structs.h"
 
 struct msg {
     enum msg_type type;
-    uint64_t term; /* the number of the driver; 0 where it does not apply */
+    uint64_t term; /* the number of the driver; 0 in a message that needs no term (catalog.h) */
     /* the number of the worker process; in a driver's message 0 means all workers of the agent */
     uint64_t incarnation;
-    uint64_t round; /* the number of the membership */
+    uint64_t round; /* the number of the round; 0: the message is about no round */
     union msg_body u;
     /* memory to which a decoded message points; empty in a message made for sending */
     struct arena memory;

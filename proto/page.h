@@ -3,9 +3,10 @@
  * incarnation, and passes it on beside WELCOME_WORKER.
  *
  * `life` is a robust futex in the kernel's sense (set_robust_list(2)), not a pthread mutex, so that
- * the two sides need not have the same C library: the worker's session thread holds it, as its
- * thread id, as long as it lives. When that thread's process dies the kernel sets FUTEX_OWNER_DIED,
- * before it begins to free the memory, and long before a socket closes.
+ * worker and agent need not have the same C library. The worker's session thread holds the futex as
+ * long as the thread lives: `life` is then its thread id. When the worker's process dies, the
+ * kernel sets FUTEX_OWNER_DIED in `life`, before it begins to free the process's memory, and long
+ * before it closes a socket.
  *
  * `reports` are the values that the program has reported (report.h).
  */
@@ -22,8 +23,9 @@ struct page {
     uint32_t magic;
     uint32_t version;
     uint64_t incarnation;
-    _Atomic uint32_t life; /* 0: no worker holds it yet */
-    /* A worker of an older release leaves the memory from here on as it is: 0. */
+    _Atomic uint32_t life; /* the futex; 0: no worker has taken it yet */
+    /* Newest values that the program has reported. A worker of an older release does not write
+     * here, so all is 0: no values. */
     struct report_slot reports[LIMIT_REPORTS];
 };
 

@@ -10,22 +10,24 @@
 
 #include <string.h>
 
-/* Computes the ranks and sizes of all members, in their order. */
+/* Computes the ranks and sizes of all members. Item i of ret_places is that of member i. */
 int place_all(const struct msg_member_list *members, struct place *ret_places)
 {
     const struct msg_member *items = members->items;
     size_t count = members->count;
-    uint32_t *sizes = mem_zalloc_array(count, 4 * sizeof(*sizes)); /* members of each host; the
-                                                                    * block holds four arrays */
+    /* members of each host. One block of memory holds this array and the three after it */
+    uint32_t *sizes = mem_zalloc_array(count, 4 * sizeof(*sizes));
     uint32_t *first, *next, *with;
     struct names hosts;
     int rc = 0;
 
     if (!sizes)
         return HVD_E_NOMEM;
-    first = sizes + count; /* the first member of each host, counted from 1 */
-    next = first + count;  /* the next member of the same host, counted from 1; 0: none */
-    with = next + count;   /* hosts so far that have a member with this local rank */
+    first = sizes + count; /* for each host: its first member (index + 1; 0: none) */
+    /* for each member: the next member of the same host (index + 1; 0: none) */
+    next = first + count;
+    /* for each local rank: how many of the hosts so far have a member with this local rank */
+    with = next + count;
     memset(ret_places, 0, count * sizeof(*ret_places));
     names_init(&hosts);
     /* Hosts are numbered in the order in which the list first names them. */
@@ -43,8 +45,8 @@ int place_all(const struct msg_member_list *members, struct place *ret_places)
         next[i] = first[host];
         first[host] = (uint32_t)i + 1;
     }
-    /* local rank: by slot on one host; cross rank: earlier hosts that have a member of this local
-     * rank */
+    /* local rank: how many members of the host have a lower slot. Cross rank: how many earlier
+     * hosts have a member of this local rank */
     for (uint32_t host = 0; host < hosts.count; host++) {
         for (uint32_t i = first[host]; i; i = next[i - 1]) {
             struct place *place = &ret_places[i - 1];

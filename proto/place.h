@@ -18,7 +18,7 @@ struct place {
 };
 
 /* Computes the place of one member. 0, HVD_E_NOTFOUND when the incarnation is no member,
- * HVD_E_NOMEM. As fast as place_all. */
+ * HVD_E_NOMEM. It takes as long as place_all, which it calls. */
 int place_find(const struct msg_member_list *members, uint64_t incarnation,
                struct place *ret_place) MUST_CHECK;
 

@@ -19,12 +19,13 @@ static const struct {
     { "slurm", PREEMPTION_SLURM},
 };
 
-/* Reads one item of the list. `rest`: from the item to the end of the text; a command takes it. */
+/* Reads one item of the list that --preemption is. `item`: up to the next comma; `rest`: from the
+ * item to the end of the text, all of which a command takes, because it may have commas. */
 static int preemption_item(struct span item, struct span rest, struct preemption *preemption,
                            struct hvd_err *err)
 {
     char quoted[TEXT_QUOTE_MAX];
-    struct span *taken = NULL;
+    struct span *value = NULL;
     struct span path = item;
 
     for (size_t i = 0; i < ARRAY_SIZE(preemption_names); i++) {
@@ -35,25 +36,25 @@ static int preemption_item(struct span item, struct span rest, struct preemption
     }
     if (span_take(&path, "file:")) {
         preemption->file = path;
-        taken = &preemption->file;
+        value = &preemption->file;
     } else if (span_take(&rest, "command:")) {
         preemption->command = rest;
-        taken = &preemption->command;
+        value = &preemption->command;
     }
     text_quote(item.at, item.length, quoted);
-    if (!taken)
+    if (!value)
         return err_set(err, HVD_E_INVAL,
                        "%s: gives no notices; choose of auto, none, aws, gcp, azure, slurm, "
                        "file:PATH and command:CMD",
                        quoted);
-    if (taken->length >= LIMIT_PATH_BYTES)
+    if (value->length >= LIMIT_PATH_BYTES)
         return err_set(err, HVD_E_LIMIT, "%s: longer than %d bytes (LIMIT_PATH_BYTES); shorten it",
                        quoted, LIMIT_PATH_BYTES - 1);
-    if (!taken->length || !text_is_clean(taken->at, taken->length))
+    if (!value->length || !text_is_clean(value->at, value->length))
         return err_set(err, HVD_E_INVAL,
                        "%s: names nothing, or has control characters; write what follows the colon",
                        quoted);
-    if (taken == &preemption->file && taken->at[0] != '/')
+    if (value == &preemption->file && value->at[0] != '/')
         return err_set(err, HVD_E_INVAL,
                        "%s: is no absolute path, and agents have working directories of their own; "
                        "begin it with /",
@@ -61,6 +62,8 @@ static int preemption_item(struct span item, struct span rest, struct preemption
     return 0;
 }
 
+/* Reads the value of --preemption: "auto", "none" or a list. The loop ends at a command, which
+ * takes the rest of the text. */
 int preemption_parse(const char *text, struct preemption *ret_preemption, struct hvd_err *err)
 {
     struct preemption read = { .givers = 0 };

@@ -15,14 +15,16 @@ enum preemption_giver {
 };
 
 struct preemption {
-    bool automatic;   /* the agent finds out which giver its machine has */
-    unsigned givers;  /* bits of enum preemption_giver; 0 and not automatic: only SIGTERM counts */
-    struct span file; /* length 0: none; borrowed from the text, as is `command` */
-    struct span command; /* for /bin/sh -c */
+    bool automatic;  /* the agent finds out which of the givers (clouds, SLURM) its machine has */
+    unsigned givers; /* bits of enum preemption_giver; 0 and not automatic: only SIGTERM counts */
+    /* path of the file whose appearance is a notice; length 0: none. It points into the text, as
+     * does `command` */
+    struct span file;
+    struct span command; /* command that the agent runs by /bin/sh -c; length 0: none */
 };
 
 /* Reads "auto", "none", or a list: "aws,gcp,azure,slurm,file:PATH,command:CMD". A command is the
- * last item, because it may have commas. HVD_E_INVAL, HVD_E_LIMIT. */
+ * last item, because it may have commas. Fails with HVD_E_INVAL, HVD_E_LIMIT. */
 int preemption_parse(const char *text, struct preemption *ret_preemption,
                      struct hvd_err *err) MUST_CHECK;
 

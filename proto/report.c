@@ -1,7 +1,7 @@
 /*
  * report.c: the slots of reported values in a worker's page. worker/report.c writes them, and
- * agent/processes reads them. Invariant: a slot that was read as a whole has one value that the
- * worker has written there, or, if the worker has written anything else, is refused.
+ * agent/processes reads them. Invariant: a reader gets either one value that the worker has written
+ * as a whole, or nothing.
  */
 #include "proto/report.h"
 
@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define READS 4 /* attempts to read a slot that is being written */
+#define READS 4 /* how often a slot is read again if the worker writes it meanwhile */
 
 _Static_assert(sizeof(struct report) % sizeof(uint64_t) == 0, "a report is made of whole words");
 
@@ -44,6 +44,8 @@ double report_value_of(uint64_t bits)
     return value;
 }
 
+/* Copies a report out of its slot. The words may belong to two values, if the worker writes
+ * meanwhile; the caller compares `turn`. */
 static void report_load(const struct report_slot *slot, struct report *ret_report)
 {
     uint64_t words[REPORT_WORDS];
@@ -53,21 +55,22 @@ static void report_load(const struct report_slot *slot, struct report *ret_repor
     memcpy(ret_report, words, sizeof(words));
 }
 
-/* A program that replaced another one (exec) writes to the page of the first one. A slot that was
- * half written then has no value, and may have any name. */
+/* Writes a report to the slot of its name, or to a free slot. A slot with an odd `turn` counts as
+ * free: a program that was replaced by another one (exec) has left it half written, so it has no
+ * value, and may have any name. */
 int report_put(struct report_slot slots[LIMIT_REPORTS], const struct report *report)
 {
     struct report_slot *slot = NULL;
     uint64_t words[REPORT_WORDS], turn;
-    struct report there;
+    struct report present;
 
     for (size_t i = 0; i < LIMIT_REPORTS; i++) {
         bool is_free;
 
         turn = atomic_load_explicit(&slots[i].turn, memory_order_relaxed);
         is_free = !turn || turn % 2;
-        report_load(&slots[i], &there);
-        if (!is_free && !memcmp(there.name, report->name, sizeof(there.name))) {
+        report_load(&slots[i], &present);
+        if (!is_free && !memcmp(present.name, report->name, sizeof(present.name))) {
             slot = &slots[i];
             break;
         }
@@ -86,6 +89,9 @@ int report_put(struct report_slot slots[LIMIT_REPORTS], const struct report *rep
     return 0;
 }
 
+/* Reads the report in a slot, which the worker may be writing, and returns how often its name was
+ * reported. 0: there is no report, it is still being written after READS attempts, or the worker
+ * has filled the slot with anything else. */
 uint64_t report_get(const struct report_slot *slot, struct report *ret_report)
 {
     struct report report;

@@ -15,19 +15,22 @@
 struct report {
     char name[LIMIT_REPORT_NAME_BYTES + 1]; /* the bytes behind the name are 0 */
     uint64_t bits;                          /* the value: the bits of a double */
-    uint64_t round, commit; /* the running round, and the newest commit, when it was reported */
-    int64_t said_us;        /* the same moment, on the monotonic clock of the host */
+    /* the running round and the newest commit at the moment of the report */
+    uint64_t round, commit;
+    int64_t said_us; /* that moment, on the monotonic clock of the host */
 };
 
 #define REPORT_WORDS (sizeof(struct report) / sizeof(uint64_t))
 
-/* Zeroed memory is a slot without a value. */
+/* The place of one name and its newest value in the page. Zeroed memory is a slot without a
+ * value. */
 struct report_slot {
-    _Atomic uint64_t turn; /* two more for each value of this name; odd: a value is being written */
+    /* grows by 2 with each value of this name; odd: a value is being written */
+    _Atomic uint64_t turn;
     _Atomic uint64_t words[REPORT_WORDS];
 };
 
-/* A value that an agent has read. */
+/* A report that an agent has read from a worker's page, and the worker's incarnation and slot. */
 struct report_seen {
     uint64_t incarnation;
     uint32_t slot;
@@ -40,10 +43,11 @@ struct report_list {
     size_t count;
 };
 
-/* true: 1 to LIMIT_REPORT_NAME_BYTES letters, digits and characters of "_-./:@%+". So a name needs
- * no quoting in a table, a page or a label of a metric. */
+/* true: the name has 1 to LIMIT_REPORT_NAME_BYTES letters, digits and characters of "_-./:@%+". So
+ * it needs no quoting in a table, a page or a label of a metric. */
 bool report_name_is_good(const char *name);
 
+/* The bits of a double as a number, and back: a report has words, not doubles. */
 uint64_t report_bits_of(double value);
 double report_value_of(uint64_t bits);
 
@@ -51,8 +55,9 @@ double report_value_of(uint64_t bits);
  * names. */
 int report_put(struct report_slot slots[LIMIT_REPORTS], const struct report *report) MUST_CHECK;
 
-/* Reads the value of a slot, which another process may write, or fill with anything. Returns how
- * often this name was reported; 0: there is no value, or it is being written, or it is none. */
+/* Reads the report of a slot, which another process may be writing, or may have filled with
+ * anything. Returns how often its name was reported; 0: there is no report, or it is being written,
+ * or the slot has something else. */
 uint64_t report_get(const struct report_slot *slot, struct report *ret_report);
 
 #endif

@@ -12,10 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Each entry counts so much beside its key and value, so empty values are bounded too. */
+/* The bytes that an entry counts beside those of its key and value. So the number of entries is
+ * bounded too, also if all values are empty. */
 #define VALUE_OVERHEAD_BYTES 64
 #define ENTRIES_MAX          (LIMIT_STORE_BYTES / VALUE_OVERHEAD_BYTES)
 
+/* Returns what an entry adds to the bytes of its table. */
 static size_t value_table_cost(const char *key, size_t length)
 {
     return VALUE_OVERHEAD_BYTES + strlen(key) + length;
@@ -33,8 +35,8 @@ void value_table_release(struct value_table *table)
     table->bytes = 0;
 }
 
-/* Returns the index of the first entry whose key is not below this key. *ret_found true: the entry
- * has exactly this key. */
+/* Returns the index of the first entry that is not before this round and key in the order of the
+ * table: there the entry is, or is to be inserted. *ret_found true: it is there. */
 static size_t value_table_place(const struct value_table *table, uint64_t round, const char *key,
                                 bool *ret_found)
 {
@@ -66,6 +68,8 @@ const struct value_entry *value_table_find(const struct value_table *table, uint
     return found ? &table->entries.items[at] : NULL;
 }
 
+/* Sets the value of a key, in an entry that exists or a new one. All memory is allocated before the
+ * table changes, so a failure changes nothing. */
 int value_table_set(struct value_table *table, uint64_t round, const char *key,
                     struct msg_bytes value)
 {
@@ -103,6 +107,7 @@ int value_table_set(struct value_table *table, uint64_t round, const char *key,
     return 0;
 }
 
+/* Removes the entry with this index, and frees its key and value. */
 static void value_table_remove(struct value_table *table, size_t at)
 {
     struct value_entry *entry = &table->entries.items[at];
@@ -125,6 +130,8 @@ int value_table_delete(struct value_table *table, uint64_t round, const char *ke
     return 0;
 }
 
+/* Called when a round begins: deletes the values of rounds that are over. `round` and `other` are
+ * kept, and so are the values of the job (round 0). */
 void value_table_keep(struct value_table *table, uint64_t round, uint64_t other)
 {
     for (size_t i = table->entries.count; i-- > 0;) {
@@ -140,13 +147,14 @@ bool value_table_changes(const struct msg_store *call)
     return call->op != STORE_GET && call->op != STORE_WAIT;
 }
 
-/* Reads a decimal number of 64 bits with a sign. False: the bytes are not such a
+/* Reads a decimal number of 64 bits, which may have a minus sign. false: the bytes are no such
  * number. */
 static bool value_read_number(struct msg_bytes bytes, int64_t *ret_number)
 {
     bool negative = bytes.length && bytes.at[0] == '-';
     int64_t number = 0;
 
+    /* no digit follows the sign, or there is no byte at all */
     if (bytes.length == (size_t)negative)
         return false;
     for (size_t i = negative; i < bytes.length; i++) {
@@ -160,7 +168,8 @@ static bool value_read_number(struct msg_bytes bytes, int64_t *ret_number)
     return true;
 }
 
-/* Adds the number of the call to the present value; a key without a value counts as 0. */
+/* Makes a STORE_ADD: adds the number of the call to the present value (NULL: the key has none); a
+ * key without a value counts as 0. */
 static int value_table_add(struct value_table *table, uint64_t round, const struct msg_store *call,
                            const struct value_entry *present, struct value_outcome *outcome)
 {
@@ -185,6 +194,8 @@ static int value_table_add(struct value_table *table, uint64_t round, const stru
     return value_table_set(table, round, call->key, outcome->value);
 }
 
+/* Makes one call of a worker: reads or changes the value of its key. *ret_outcome has the value for
+ * the answer, or the reason of the failure in words. A call that fails changes nothing. */
 int value_table_apply(struct value_table *table, uint64_t round, const struct msg_store *call,
                       struct value_outcome *ret_outcome)
 {

@@ -1,7 +1,7 @@
 /*
- * value_table.h: small values, each under a key: for one round, or for the whole job (round 0).
- * This file decides what a call does to a value. The driver's core keeps such
- * a table for all workers of a job, and libhvd one for a program that runs alone.
+ * value_table.h: small values, each under a key: each value is for one round, or for the whole job
+ * (round 0). This file decides what a call does to a value. The driver's core keeps such a table
+ * for all workers of a job, and libhvd one for a program that runs alone.
  */
 #ifndef PROTO_VALUE_TABLE_H
 #define PROTO_VALUE_TABLE_H
@@ -11,8 +11,8 @@
 #include "proto/msg.h"
 
 struct value_entry {
-    uint64_t round; /* 0: of the whole job */
-    char *key;      /* owned, as `value` */
+    uint64_t round; /* the round of the value; 0: the value is for the whole job */
+    char *key;      /* memory of the entry, as `value` is */
     uint8_t *value;
     size_t length;
 };
@@ -25,30 +25,31 @@ struct value_table {
 
 #define VALUE_NUMBER_MAX 24 /* bytes of a decimal number of 64 bits, with its sign and NUL */
 
-/* The result of a call. `value` is valid until the table changes again, or as long as `number`. */
+/* The result of a call. `value` points into the table or to `number`, so it is valid until the
+ * table changes, or as long as the struct. */
 struct value_outcome {
-    const char *text; /* why the call has failed; "" */
+    const char *text; /* why the call has failed; "": it has not failed, or the code says enough */
     struct msg_bytes value;
-    char number[VALUE_NUMBER_MAX]; /* of STORE_ADD: the sum */
+    char number[VALUE_NUMBER_MAX]; /* after a STORE_ADD: the sum as text */
 };
 
 void value_table_release(struct value_table *table);
 
-/* Returns the value; NULL: the key has none. */
+/* Returns the value of the key in this round (0: of the job); NULL: the key has none. */
 const struct value_entry *value_table_find(const struct value_table *table, uint64_t round,
                                            const char *key);
-/* Sets a value; HVD_E_LIMIT: the table is full (LIMIT_STORE_BYTES). HVD_E_NOMEM. The table is
- * unchanged on failure. */
+/* Sets the value of a key in this round (0: in the job). Fails with HVD_E_LIMIT (the table is full:
+ * LIMIT_STORE_BYTES) or HVD_E_NOMEM; the table is then unchanged. */
 int value_table_set(struct value_table *table, uint64_t round, const char *key,
                     struct msg_bytes value) MUST_CHECK;
-/* HVD_E_NOTFOUND: the key has no value. */
+/* Deletes the value of the key. HVD_E_NOTFOUND: the key has no value. */
 int value_table_delete(struct value_table *table, uint64_t round, const char *key);
-/* Deletes the values of all rounds but these two; those of the job stay. */
+/* Deletes the values of all rounds but `round` and `other`; the values of the job stay. */
 void value_table_keep(struct value_table *table, uint64_t round, uint64_t other);
 
-/* Does what the call says. 0, HVD_E_NOTFOUND, HVD_E_MISMATCH, HVD_E_LIMIT, HVD_E_INVAL,
- * HVD_E_NOMEM; a call that fails changes nothing. *ret_outcome is valid in each case. STORE_WAIT
- * does what STORE_GET does. */
+/* Does what a STORE of a worker says. Returns 0, HVD_E_NOTFOUND, HVD_E_MISMATCH, HVD_E_LIMIT,
+ * HVD_E_INVAL, HVD_E_NOMEM; a call that fails changes nothing. *ret_outcome is valid in each case.
+ * STORE_WAIT does what STORE_GET does. */
 int value_table_apply(struct value_table *table, uint64_t round, const struct msg_store *call,
                       struct value_outcome *ret_outcome) MUST_CHECK;
 

@@ -19,14 +19,16 @@ struct record_stream {
     EVP_CIPHER_CTX *cipher;
     enum seal_mode mode;
     bool seals;
-    uint64_t number;       /* the number of the next record */
-    uint64_t rekey, keyed; /* records for each key; records that the present key has had so far */
+    uint64_t number; /* the number of the next record */
+    /* rekey: a key is used for so many records. keyed: for how many the present key was used */
+    uint64_t rekey, keyed;
     uint8_t nonce[NONCE_BYTES];
     uint8_t next[SEAL_KEY_BYTES]; /* the secret from which the next key is derived */
 };
 
-/* Derives a key, its nonce and the secret of the key after it. from: the stream's key, or the
- * secret that was derived with the key before. */
+/* Derives a key, its nonce, and the secret from which stream_advance derives the key after it; all
+ * three become the stream's. On failure the stream cannot be used any more. from: the stream's key,
+ * or the secret that was derived with the key before. */
 static int stream_take_key(struct record_stream *stream, const uint8_t *from)
 {
     uint8_t keys[SEAL_KEY_BYTES + NONCE_BYTES + SEAL_KEY_BYTES];
@@ -34,6 +36,7 @@ static int stream_take_key(struct record_stream *stream, const uint8_t *from)
 
     if (!rc && !EVP_CipherInit_ex(stream->cipher, NULL, NULL, keys, NULL, stream->seals))
         rc = HVD_E_NOMEM;
+    /* the derived bytes are the key, then the nonce, then the secret of the next key */
     memcpy(stream->nonce, keys + SEAL_KEY_BYTES, NONCE_BYTES);
     memcpy(stream->next, keys + SEAL_KEY_BYTES + NONCE_BYTES, SEAL_KEY_BYTES);
     seal_wipe(keys, sizeof(keys));
@@ -41,8 +44,9 @@ static int stream_take_key(struct record_stream *stream, const uint8_t *from)
     return rc;
 }
 
-/* Makes one direction of a connection. `seals`: the stream seals records; else it opens those of
- * the peer. `rekey`: the number of records after which the key is replaced. */
+/* Makes a stream: the records of one direction of a connection. `seals`: the stream seals the
+ * records of the sender; else it opens those of the peer. `rekey`: the number of records after
+ * which the key is replaced. */
 int record_stream_create(const uint8_t key[SEAL_KEY_BYTES], enum seal_mode mode, bool seals,
                          uint64_t rekey, struct record_stream **ret_stream)
 {
@@ -89,6 +93,8 @@ static bool tag_begin(struct record_stream *stream, uint64_t tag, const uint8_t 
     uint8_t nonce[NONCE_BYTES];
     int done;
 
+    /* the nonce of a tag: the stream's base nonce, whose last 8 bytes are combined with the tag's
+     * number */
     memcpy(nonce, stream->nonce, NONCE_BYTES);
     for (size_t i = 0; i < sizeof(tag); i++)
         nonce[NONCE_BYTES - 1 - i] ^= (uint8_t)(tag >> (8 * i));
@@ -96,8 +102,8 @@ static bool tag_begin(struct record_stream *stream, uint64_t tag, const uint8_t 
            (!length || EVP_CipherUpdate(stream->cipher, NULL, &done, bytes, (int)length));
 }
 
-/* Ends a tag and writes it. The cipher has got all data before, so its last call writes no bytes
- * to `none`. */
+/* Ends a tag and writes it. The cipher has got all data before, so the last call of the cipher
+ * writes no bytes to `none`. */
 static bool tag_write(struct record_stream *stream, uint8_t *ret_tag)
 {
     uint8_t none[RECORD_TAG_BYTES];
@@ -129,7 +135,8 @@ static bool tag_cover(struct record_stream *stream, uint8_t *data, size_t length
     return EVP_CipherUpdate(stream->cipher, to, &done, data, (int)length);
 }
 
-/* A record is done: the next one has the next number, and perhaps another key. */
+/* Called when a record is sealed or opened: the record after it has the next number, and perhaps
+ * another key. */
 static int stream_advance(struct record_stream *stream)
 {
     uint8_t from[SEAL_KEY_BYTES];
@@ -154,6 +161,7 @@ int record_seal(struct record_stream *stream, uint8_t *record, size_t length, si
 
     for (size_t i = 0; i < 4; i++)
         record[i] = (uint8_t)(length >> (8 * i));
+    /* the first tag covers the length of the data, which the first 4 bytes of the record hold */
     if (!tag_begin(stream, tag, record, 4) || !tag_write(stream, record + 4))
         return HVD_E_NOMEM;
     if (length && (!tag_begin(stream, tag + 1, NULL, 0) || !tag_cover(stream, data, length) ||
@@ -181,6 +189,8 @@ int record_open_head(struct record_stream *stream, const uint8_t head[RECORD_HEA
     return length ? 0 : stream_advance(stream);
 }
 
+/* Verifies the data of the record whose head was opened last, and decrypts them in place if the
+ * mode is SEAL_ENCRYPTED. The tag of the data is behind them. */
 int record_open_data(struct record_stream *stream, uint8_t *data, size_t length)
 {
     if (!tag_begin(stream, 2 * stream->number + 1, NULL, 0) || !tag_cover(stream, data, length) ||

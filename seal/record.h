@@ -21,21 +21,23 @@ enum seal_mode { SEAL_PLAIN, SEAL_AUTHENTICATED, SEAL_ENCRYPTED, SEAL_MODE_COUNT
 #define RECORD_DATA_BYTES ((size_t)64 * 1024) /* the most data of one record */
 #define RECORD_MAX        (RECORD_HEAD_BYTES + RECORD_DATA_BYTES + RECORD_TAG_BYTES)
 
-/* The key is replaced after this many records: 2^34 blocks of AES, the bound that TLS 1.3 sets. */
+/* The number of records after which a key is replaced. They have at most 2^34 blocks of AES, which
+ * is the bound that TLS 1.3 sets for one key. */
 #define RECORD_REKEY ((uint64_t)1 << 22)
 
 /* One direction of a connection. A stream that has failed once must not be used again. */
 struct record_stream;
 
 /* mode: AUTHENTICATED or ENCRYPTED. seals: true for the sender, which seals records; false for the
- * receiver, which opens records. rekey: RECORD_REKEY; tests pass less. HVD_E_NOMEM. */
+ * receiver, which opens records. rekey: RECORD_REKEY; tests pass less. Fails with HVD_E_NOMEM. */
 int record_stream_create(const uint8_t key[SEAL_KEY_BYTES], enum seal_mode mode, bool seals,
                          uint64_t rekey, struct record_stream **ret_stream) MUST_CHECK;
-void record_stream_free(struct record_stream *stream);             /* NULL is allowed */
-uint64_t record_stream_number(const struct record_stream *stream); /* the next record's */
+void record_stream_free(struct record_stream *stream); /* NULL is allowed */
+/* the number of the next record, counted from 0 */
+uint64_t record_stream_number(const struct record_stream *stream);
 
 /* Seals in place the data at record + RECORD_HEAD_BYTES. The RECORD_TAG_BYTES behind the data must
- * be free. *ret_bytes: the length of the whole record. HVD_E_NOMEM. */
+ * be free. *ret_bytes: the length of the whole record. Fails with HVD_E_NOMEM. */
 int record_seal(struct record_stream *stream, uint8_t *record, size_t length,
                 size_t *ret_bytes) MUST_CHECK;
 

@@ -1,13 +1,13 @@
 /*
- * seal.c: derives keys and makes proofs, by OpenSSL's HKDF and HMAC. Called by the handshakes of
- * collectives/ and by the driver's loop. Invariant: a failure writes no key and no proof, and no
+ * seal.c: derives keys and makes proofs, by OpenSSL's HKDF and HMAC. Called by the handshakes
+ * of collectives/ and by the driver's loop. Invariant: a failure writes no key and no proof, and no
  * copy of a secret is left behind.
  *
  * A training program may end its main while a thread of the library makes a proof. OpenSSL frees
  * its global data when a process exits, and a thread that uses OpenSSL then crashes. So OpenSSL is
- * asked not to do that. If the program has used OpenSSL before the library, it is too late to ask:
- * then seal_at_exit, which runs before OpenSSL's own handler, waits for calls that run, and later
- * calls fail.
+ * asked not to free its data. If the program has used OpenSSL before the library, it is too late to
+ * ask: in that case seal_at_exit, which runs before OpenSSL's own handler, waits for calls that
+ * run, and later calls fail.
  */
 #include "seal/seal.h"
 
@@ -24,10 +24,13 @@
 
 static struct {
     pthread_once_t once;
-    pthread_rwlock_t lock; /* held for reading while OpenSSL derives a key or makes a proof */
-    bool is_over;          /* the process exits */
+    /* a thread holds it for reading as long as OpenSSL derives a key or makes a proof for it */
+    pthread_rwlock_t lock;
+    bool is_over; /* seal_at_exit was called */
 } seal = { .once = PTHREAD_ONCE_INIT, .lock = PTHREAD_RWLOCK_INITIALIZER };
 
+/* Called when the process exits, before OpenSSL frees its global data: waits for the threads that
+ * are inside OpenSSL, and makes later calls of this file fail with HVD_E_STATE. */
 static void seal_at_exit(void)
 {
     pthread_rwlock_wrlock(&seal.lock);
@@ -35,14 +38,16 @@ static void seal_at_exit(void)
     pthread_rwlock_unlock(&seal.lock);
 }
 
-/* Handlers of exit run in the reverse order: this one must be added after OpenSSL's. */
+/* Called once in a process. Handlers of exit run in the reverse order of their registration, so
+ * seal_at_exit is registered after OpenSSL's own handler, and runs before it. */
 static void seal_init(void)
 {
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
     (void)atexit(seal_at_exit);
 }
 
-/* Begins a use of OpenSSL, which seal_leave ends. false: the process exits. */
+/* Begins a use of OpenSSL, which seal_leave ends. false: the process exits, and OpenSSL must not be
+ * used any more; then seal_leave is not called. */
 static bool seal_enter(void)
 {
     bool may;
@@ -101,8 +106,9 @@ int seal_random(void *bytes, size_t length)
 int seal_derive(const uint8_t *secret, size_t secret_length, const char *label, const void *context,
                 size_t context_length, uint8_t *ret_keys, size_t ret_length)
 {
-    char digest[] = "SHA256"; /* not const, because the parameters of OpenSSL are not */
-    /* the NUL counts: it separates the label from the context */
+    /* an array, not a constant, because OpenSSL's parameters take no pointer to const */
+    char digest[] = "SHA256";
+    /* the NUL belongs to the label in `info`: it separates the label from the context */
     size_t label_length = strlen(label) + 1;
     uint8_t info[INFO_MAX];
     EVP_KDF_CTX *deriving = NULL;
@@ -143,7 +149,7 @@ int seal_prove(const uint8_t key[SEAL_KEY_BYTES], uint64_t number, const void *b
     EVP_MAC_CTX *proving;
     OSSL_PARAM params[2];
     uint8_t first[8];
-    size_t made;
+    size_t proof_length;
     int rc = HVD_E_NOMEM;
     EVP_MAC *hmac;
 
@@ -157,7 +163,8 @@ int seal_prove(const uint8_t key[SEAL_KEY_BYTES], uint64_t number, const void *b
     params[1] = OSSL_PARAM_construct_end();
     if (proving && EVP_MAC_init(proving, key, SEAL_KEY_BYTES, params) &&
         EVP_MAC_update(proving, first, sizeof(first)) && EVP_MAC_update(proving, bytes, length) &&
-        EVP_MAC_final(proving, ret_proof, &made, SEAL_PROOF_BYTES) && made == SEAL_PROOF_BYTES)
+        EVP_MAC_final(proving, ret_proof, &proof_length, SEAL_PROOF_BYTES) &&
+        proof_length == SEAL_PROOF_BYTES)
         rc = 0;
     EVP_MAC_CTX_free(proving);
     EVP_MAC_free(hmac);

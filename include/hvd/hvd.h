@@ -248,17 +248,15 @@ HVD_API int hvd_alltoall_ragged(const void *in, const size_t *counts, hvd_dtype 
 HVD_API int hvd_barrier(void);
 
 /* Tells the other ranks that this rank has no more data. Until all ranks have called hvd_join, a
- * joined rank takes part, inside this call, in the allreduces and barriers of the other ranks,
- * and contributes neutral elements (0 to a sum, 1 to a product, all
- * bits to HVD_AND); HVD_AVERAGE still divides by
- * the size. Meanwhile other collectives are refused on all ranks (HVD_E_MISMATCH). *ret_last
- * (ret_last may be NULL) gets the rank that called hvd_join last. After the join, broadcast from
- * that rank what must be equal on all ranks.
+ * joined rank takes part, inside this call, in the allreduces and barriers of the other ranks, and
+ * gives neutral elements (0 to a sum, 1 to a product, all bits to HVD_AND); HVD_AVERAGE still
+ * divides by the size. Meanwhile other collectives are refused on all ranks (HVD_E_MISMATCH).
+ * *ret_last (ret_last may be NULL) gets the rank that called hvd_join last. After the join,
+ * broadcast from that rank what must be equal on all ranks.
  *
- * A joined rank makes no other call, also not in a group. All ranks must make equally many
- * commits and checks, so no rank commits or checks after the first rank has joined and before
- * the last rank has joined: commit while all ranks still have data, and once more after the
- * join. */
+ * A joined rank makes no other call, also not in a group. All ranks must make equally many commits
+ * and checks, so no rank commits or checks after the first rank has joined and before the last rank
+ * has joined: commit while all ranks still have data, and once more after the join. */
 HVD_API int hvd_join(int *ret_last);
 
 /* ---- collectives as a struct --------------------------------------------------------------------
@@ -281,10 +279,11 @@ typedef enum hvd_kind {
     HVD_ALLTOALL_RAGGED = 10,
     /* To or from one member of the group, `root`. These three have no function of their own.
      * `counts` means the same as for an allgather and a reducescatter; in and out must not overlap,
-     * but in == out is allowed in a reduce. HVD_REDUCE   as an allreduce, but only the root gets
-     * the result. Other members need no out HVD_GATHER   as an allgather, but only the root gets
-     * the elements. Other members need no out HVD_SCATTER  the root gives each member its part of
-     * `in`, in rank order; each member gets `count` elements. Other members need no in */
+     * but in == out is allowed in a reduce.
+     *     HVD_REDUCE   as an allreduce, but only the root gets the result, and needs an out
+     *     HVD_GATHER   as an allgather, but only the root gets the elements, and needs an out
+     *     HVD_SCATTER  the root gives each member its part of `in`, in rank order; each member gets
+     *                  `count` elements. Other members than the root need no in */
     HVD_REDUCE = 11,
     HVD_GATHER = 12,
     HVD_SCATTER = 13,
@@ -331,8 +330,8 @@ typedef struct hvd_call {
     hvd_op op;
     /* for floating types only: factors before and after the reduction; 0 means 1 */
     double prescale, postscale;
-    /* of a broadcast, reduce, gather or scatter: its rank in the round, not in the group; of a send
-     * or a receive: the rank of the other side */
+    /* for a broadcast, reduce, gather or scatter: the rank of the root in the round, not in the
+     * group; for a send or a receive: the rank of the other side */
     int root;
     const void *in; /* unused in a broadcast, which has only out */
     void *out;
@@ -341,7 +340,7 @@ typedef struct hvd_call {
      * of the group. In an alltoall, `counts` says how many elements go to each member, and
      * `out_counts` says how many elements come from each member. */
     const size_t *counts, *out_counts;
-    /* The buffers of an allreduce or a broadcast of several buffers in one call; `in`, `out` and
+    /* For an allreduce or a broadcast of several buffers in one call: the buffers; `in`, `out` and
      * `count` are then not used. In a broadcast leave `in` of each piece NULL. The call takes about
      * as long as one buffer of the total size, and the caller does not have to pack the buffers. */
     const hvd_piece *pieces;
@@ -360,31 +359,31 @@ typedef struct hvd_call {
 /* Makes the call and waits for its result. */
 HVD_API int hvd_run(const hvd_call *call);
 
-/* Starts the call and returns at once: a thread of the library makes the started calls in the
- * order in which they were started. The struct is copied; its counts, pieces and buffers are not
- * copied, and must stay valid until the request is done. A collective that is not started but
- * waits (hvd_run) is made after all started calls. When a request fails, later requests do
- * nothing and end with HVD_E_REVOKED. Wait for all requests before train returns: the end of the
- * round ends pending requests with HVD_E_REVOKED. HVD_E_LIMIT: there are 16384 requests for
- * which hvd_wait has not been called.
+/* Starts the call and returns at once: a thread of the library makes the started calls in the order
+ * in which they were started. The struct is copied; its counts, pieces and buffers are not copied,
+ * and must stay valid until the request is done. A collective that is not started but waits
+ * (hvd_run) is made after all started calls. When a request fails, later requests do nothing and
+ * end with HVD_E_REVOKED. Wait for all requests before train returns: the end of the round ends
+ * pending requests with HVD_E_REVOKED. HVD_E_LIMIT: there are 16384 requests for which hvd_wait has
+ * not been called.
  *
- * Small allreduces that are started one after another may be fused, that is, made as one
- * operation, which begins when no more can be added to it (docs/embedding.md, "Fusion").
- * Therefore hvd_wait and hvd_test belong to the order of calls that is the same on all members
- * (else HVD_E_MISMATCH). With --fusion-threshold-mb 0 no calls are fused, and any thread may
- * call hvd_wait and hvd_test at any time.
+ * Small allreduces that are started one after another may be fused, that is, made as one operation,
+ * which begins when no more can be added to it (docs/embedding.md, "Fusion"). Therefore hvd_wait
+ * and hvd_test belong to the order of calls that is the same on all members (else HVD_E_MISMATCH).
+ * With --fusion-threshold-mb 0 no calls are fused, and any thread may call hvd_wait and hvd_test at
+ * any time.
  *
  * Sends and receives are not in this order of calls: no rank but the two takes part, and neither a
  * collective nor another transfer waits for them. The n-th send of rank a to rank b is received by
- * the n-th receive at rank b from rank a, of any group; counts, types and tags must be
- * equal (else HVD_E_MISMATCH, with both sides in words). A send may wait until its receive is
- * called, for as long as that takes. So transfers that are started with hvd_start never block each
- * other, or a collective; with hvd_run or hvd_wait a rank waits for the other side alone, and a
- * deadlock comes only from ranks that wait for each other in a circle. One thing is to be known: a
- * started small allreduce may not have begun (see below), so wait for it before waiting for a
- * transfer whose other side needs that allreduce first. Any thread may make them, also while
- * another thread is in a collective. HVD_E_LIMIT, which ends the round: a rank sends to and
- * receives from more than 256 ranks (both counted) in one round. */
+ * the n-th receive at rank b from rank a, of any group; counts, types and tags must be equal (else
+ * HVD_E_MISMATCH, with both sides in words). A send may wait until its receive is called, for as
+ * long as that takes. Transfers that are started with hvd_start never block each other, or a
+ * collective; with hvd_run or hvd_wait a rank waits for the other side alone, and a deadlock comes
+ * only from ranks that wait for each other in a circle. A started small allreduce may not have
+ * begun, because it may still be fused (see above): wait for that allreduce before waiting for a
+ * transfer whose other side needs it first. Any thread may make transfers, also while another
+ * thread is in a collective. HVD_E_LIMIT, which ends the round: a rank sends to and receives from
+ * more than 256 ranks (both counted) in one round. */
 typedef struct hvd_request hvd_request;
 HVD_API int hvd_start(const hvd_call *call, hvd_request **ret_request);
 
@@ -397,10 +396,11 @@ HVD_API int hvd_test(hvd_request *request, int *ret_done);
  * HVD_E_INVAL: there is no such request, or hvd_wait has been called for it before. */
 HVD_API int hvd_wait(hvd_request *request);
 
-/* The same, for timeout_us microseconds at most (below 0: no limit). HVD_E_TIMEOUT: the request is
- * not done; it stays, so wait for it again. The first wait for a request belongs to the order of
- * calls (see hvd_start); those after it do not. hvd_wait may make the collective itself, without
- * the thread of the library, which is faster; hvd_wait_for with a limit does not. */
+/* Waits as hvd_wait does, for timeout_us microseconds at most (below 0: no limit). HVD_E_TIMEOUT:
+ * the request is not done; it stays, so wait for it again. The first wait for a request belongs to
+ * the order of calls (see hvd_start); later waits for it do not. hvd_wait may make the collective
+ * itself, without the thread of the library, which is faster; hvd_wait_for with a limit does
+ * not. */
 HVD_API int hvd_wait_for(hvd_request *request, int64_t timeout_us);
 
 /* Creates a group. Groups that are created before hvd_elastic_run, in the same order on every
@@ -535,10 +535,10 @@ HVD_API int hvd_set_stream(struct CUstream_st *stream);
 /* ---- state ------------------------------------------------------------------------------------
  *
  * The training state: all data that a training program would lose with its process. It is made of
- * entries, which are registered once, before hvd_elastic_run, with the same names, sizes, types
- * and order on every rank. A worker whose state differs is rejected, and the job goes on without
- * it. The memory stays the program's: it must not be freed until hvd_state_free, and not move
- * without hvd_state_move.
+ * entries, which are registered once, before hvd_elastic_run, with the same names, sizes, types and
+ * order on every rank. A worker whose state differs is rejected, and the job goes on without it.
+ * The memory stays the program's: it must not be freed until hvd_state_free, and not move without
+ * hvd_state_move.
  *
  * A replicated entry has the same bytes on all ranks after each step, as weights have: a worker
  * that joins gets it from a member. A per-rank entry stays with its slot: a worker that replaces a
@@ -548,14 +548,14 @@ HVD_API int hvd_set_stream(struct CUstream_st *stream);
  * A commit is a copy of all entries in memory that the agent keeps, so it outlives this process.
  * The last two commits are kept. A commit counts only when it is completely written.
  *
- * An entry may lie in the memory of a GPU. The library sees that from the pointer when the entry
- * is added; all such entries are on one GPU (else HVD_E_INVAL). A commit has the results of the
- * work that was queued before it (see hvd_set_stream). Work that is queued after it waits for a
- * copy inside the GPU; the commit call itself waits for that copy only when no stream is set. The
- * copy to host memory runs while the training goes on, and its result is returned by the next
- * commit or by hvd_state_fence. HVD_E_IO       the GPU fails; there is no commit HVD_E_REVOKED  a
- * collective before the commit was cut short; there is no commit HVD_COMMIT_TO says where commits
- * go: see docs/cli.md. */
+ * An entry may lie in the memory of a GPU. The library sees that from the pointer when the entry is
+ * added; all such entries are on one GPU (else HVD_E_INVAL). A commit has the results of the work
+ * that was queued before it (see hvd_set_stream). Work that is queued after it waits for a copy
+ * inside the GPU; the commit call itself waits for that copy only when no stream is set. The copy
+ * to host memory runs while the training goes on, and the next commit or hvd_state_fence returns
+ * its result: HVD_E_IO: the GPU fails, and there is no commit; HVD_E_REVOKED: a collective before
+ * the commit was ended early, and there is no commit. HVD_COMMIT_TO says where commits go: see
+ * docs/cli.md. */
 typedef struct hvd_state hvd_state;
 
 HVD_API hvd_state *hvd_state_create(void);     /* NULL: out of memory */
@@ -591,8 +591,8 @@ typedef int hvd_load_fn(void *arg, const void *from, size_t bytes);
 HVD_API int hvd_state_add_custom(hvd_state *state, const char *name, size_t room, hvd_save_fn *save,
                                  hvd_load_fn *load, void *arg);
 
-/* The same for a per-rank entry. `load` is called when hvd_elastic_run begins, by its caller, if an
- * earlier worker of this slot has left bytes. */
+/* Adds a custom entry, as hvd_state_add_custom does, that is per rank. If an earlier worker of this
+ * slot has left bytes, the caller of hvd_elastic_run calls `load` when the run begins. */
 HVD_API int hvd_state_add_custom_per_rank(hvd_state *state, const char *name, size_t room,
                                           hvd_save_fn *save, hvd_load_fn *load, void *arg);
 
@@ -618,9 +618,9 @@ HVD_API int hvd_state_commit(hvd_state *state);
 HVD_API int hvd_state_commit_async(hvd_state *state);
 HVD_API int hvd_state_fence(hvd_state *state);
 
-/* Training thread. Asks for news. In a round all ranks make equally many calls of it and of
- * hvd_state_commit together, one in each step or one in a few steps. 0: go on; such a call costs
- * one atomic load. Return any other code from train:
+/* Training thread. Asks whether train must return. In a round all ranks make equally many calls of
+ * hvd_state_check and hvd_state_commit together, one in each step or one in a few steps. 0: train
+ * goes on; such a call costs one atomic load. Return any other code from train:
  *     HVD_HOSTS_UPDATED   the membership changes here; nothing is lost
  *     HVD_E_REVOKED       a member has died; all members go back to the last commit
  *     HVD_LEFT, HVD_DONE, HVD_E_LOST   hvd_elastic_run will return the same code */
@@ -660,9 +660,9 @@ HVD_API int hvd_state_load(hvd_state *state, const char *path);
 
 /* Training thread. Asks for a checkpoint of the newest commit of this worker (or of the state with
  * which the round began) in the job's --checkpoint-dir, and returns at once. The request is done
- * when a checkpoint of that commit, or of a later one, is complete: it outlives the loss of all
- * hosts. No worker writes. One rank may ask, or all: one commit makes one checkpoint. Any rank may
- * pass the request to hvd_wait, hvd_wait_for and hvd_test at any time. They return
+ * when a checkpoint of that commit, or of a later one, is complete: that checkpoint outlives the
+ * loss of all hosts. No worker writes. One rank may ask, or all: one commit makes one checkpoint.
+ * Any rank may pass the request to hvd_wait, hvd_wait_for and hvd_test at any time. These return
  *     0              the checkpoint is complete
  *     HVD_E_STATE    there is no --checkpoint-dir; or the job or the run has ended before; or train
  *                    was told HVD_HOSTS_UPDATED: the request stays, wait when train is called again
@@ -702,8 +702,8 @@ HVD_API int hvd_state_on_reset(hvd_state *state, hvd_reset_fn *reset, void *arg)
 typedef int hvd_train_fn(hvd_state *state, void *arg);
 HVD_API int hvd_elastic_run(hvd_state *state, hvd_train_fn *train, void *arg);
 
-/* The same loop for a program that calls its training itself, for example because another language
- * or framework has the main loop:
+/* The loop of hvd_elastic_run for a program that calls its training itself, for example because
+ * another language or framework has the main loop:
  *
  *     code = hvd_elastic_begin(state);
  *     for (int trained = 0; !code && !(code = hvd_elastic_next(state, trained));)

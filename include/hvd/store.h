@@ -34,8 +34,8 @@ typedef enum hvd_store_scope {
     /* the value lives until it is deleted or the job ends; a driver that takes the job over knows
      * the value */
     HVD_STORE_JOB = 0,
-    HVD_STORE_ROUND =
-        1 /* until the end of the present round, which each change of the members is */
+    /* the value lives until the present round ends, as it does at each change of the members */
+    HVD_STORE_ROUND = 1
 } hvd_store_scope;
 
 HVD_API int hvd_store_set(hvd_store_scope scope, const char *key, const void *value, size_t bytes);
