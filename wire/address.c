@@ -13,8 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the error code for the errno of a call with an address. Errors that have one remedy
- * (start the other side, choose another name, raise a limit ...) have one code. */
+/* Returns the error code for the errno of a call with an address. Values of errno that have the
+ * same remedy (start the other side, choose another name, raise a limit ...) become the same
+ * code. */
 int address_code(int system_errno)
 {
     switch (system_errno) {
@@ -106,6 +107,7 @@ const char *address_show(const struct address *address, char text[ADDRESS_TEXT_M
     return text;
 }
 
+/* Writes the address without its port; "?" when the address has no text form. */
 const char *address_show_host(const struct address *address, char text[ADDRESS_TEXT_MAX])
 {
     if (getnameinfo((const struct sockaddr *)&address->at, address->length, text, ADDRESS_TEXT_MAX,
@@ -125,8 +127,9 @@ uint16_t address_port(const struct address *address)
 }
 
 /* Makes the address of a Unix socket from a path, or from "@name", which stands for an abstract
- * name: for the kernel an abstract name begins with a NUL. *ret_fd: a descriptor that the caller
- * closes after its connect; -1: none. */
+ * name: for the kernel an abstract name begins with a NUL. A path that is too long for the kernel
+ * becomes "/proc/self/fd/N": N is *ret_fd, a descriptor of the socket file, which the caller closes
+ * after its connect. *ret_fd -1: there is no such descriptor. */
 int address_unix(const char *name, struct address *ret_address, int *ret_fd, struct hvd_err *err)
 {
     struct address address = { .length = sizeof(struct sockaddr_un) };
@@ -148,7 +151,8 @@ int address_unix(const char *name, struct address *ret_address, int *ret_fd, str
     } else if (length < sizeof(at->sun_path)) {
         memcpy(at->sun_path, name, length + 1);
     } else {
-        /* The path is too long for the kernel: the address uses a descriptor of the socket file. */
+        /* The path is too long for the kernel (sun_path has 108 bytes), so the address names a
+         * descriptor of the socket file instead. */
         *ret_fd = open(name, O_PATH | O_CLOEXEC);
         if (*ret_fd < 0)
             return err_set(err, address_code(errno), "%s: %s", name, strerror(errno));

@@ -11,7 +11,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* PROTOCOL.md, F2: before the end of the greeting only short bodies are read. */
+/* Called when the greeting is over: larger bodies are read (PROTOCOL.md, F2: before the end of the
+ * greeting only short ones are), and the time limit of the greeting ends. */
 void conn_greeted(struct conn *conn)
 {
     conn->greeted = true;
@@ -20,6 +21,8 @@ void conn_greeted(struct conn *conn)
         event_del(conn->timer);
 }
 
+/* Called by owners that receive commits: `bulk` makes each read take more bytes, `keeps` keeps the
+ * memory of a large body for the next frame. */
 void conn_bulk(struct conn *conn)
 {
     conn->in.bulk = true;
@@ -28,7 +31,7 @@ void conn_bulk(struct conn *conn)
 
 /* Copies the bytes that conn_send_lent has borrowed from their owner into the connection's own
  * queue: more bytes are to follow them, or their owner wants to free them. HVD_E_NOMEM,
- * HVD_E_LIMIT: they stay borrowed. */
+ * HVD_E_LIMIT: the bytes stay borrowed. */
 static int conn_take_lent(struct conn *conn)
 {
     int rc = conn->out.lent.length

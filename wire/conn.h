@@ -9,8 +9,9 @@
  *
  * The program ignores SIGPIPE (os/process.h gives it back to the programs that it starts).
  *
- * Callbacks come from the loop, never from inside a call of the owner (conn_read_now excepted).
- * An owner may close or drop the connection, this one too, from inside a callback.
+ * Callbacks come from the loop, never from inside a call of the owner (conn_read_now excepted). An
+ * owner may close or drop any connection from inside a callback, also the connection whose callback
+ * it is.
  */
 #ifndef WIRE_CONN_H
 #define WIRE_CONN_H
@@ -25,9 +26,10 @@ struct conn;
 struct event_base;
 
 struct conn_ops {
-    /* the handshake is done; not called for a connection that was accepted */
+    /* the handshake is done; only called for a connection that this side has dialled */
     void (*opened)(void *arg);
-    void (*msg)(void *arg, const struct msg *msg); /* borrowed */
+    /* a message has come; it is valid until the callback returns */
+    void (*msg)(void *arg, const struct msg *msg);
     /* the other side or an error has ended the connection; the last call, after which the
      * connection is freed */
     void (*closed)(void *arg, const char *why);
@@ -40,8 +42,8 @@ struct conn_ops {
 #define CONN_HIGH_BYTES (1024 * 1024)
 
 /* Dials "address:port" texts ("[::1]:80" too) one after the other, CONN_DIAL_US each, until a peer
- * answers and proves that it has the key; else the callback `closed` says why no peer did. Numeric
- * addresses only, so that no call blocks. HVD_E_INVAL, HVD_E_LIMIT, HVD_E_NOMEM. */
+ * answers and proves that it has the key; if no peer does, the callback `closed` says why. Numeric
+ * addresses only, so that no call blocks. Fails with HVD_E_INVAL, HVD_E_LIMIT, HVD_E_NOMEM. */
 #define CONN_DIAL_US (5 * INT64_C(1000000))
 int conn_dial(struct event_base *base, const struct msg_texts *addresses, struct tls *tls,
               const struct conn_ops *ops, void *arg, struct conn **ret_conn,
@@ -60,14 +62,15 @@ void conn_own(struct conn *conn, const struct conn_ops *ops, void *arg);
 /* Says that the greeting is over: longer bodies are accepted, and the time limit ends. */
 void conn_greeted(struct conn *conn);
 
-/* Both send in order. HVD_E_NOMEM, or the code of msg_encode: the connection is unchanged. On a
- * connection that is breaking, or not opened yet, the message is lost. A peer that leaves
- * LIMIT_UNSENT_BYTES unread breaks the connection. */
+/* conn_send encodes and sends a message; conn_send_frame sends a frame that is encoded already.
+ * Both keep the order of the calls. HVD_E_NOMEM, or the code of msg_encode: the connection is
+ * unchanged. On a connection that is breaking, or not opened yet, the message is lost, and the call
+ * returns 0. A peer that leaves LIMIT_UNSENT_BYTES unread breaks the connection. */
 int conn_send(struct conn *conn, const struct msg *msg, struct hvd_err *err);
 int conn_send_frame(struct conn *conn, const void *frame, size_t length);
 
-/* Sends the message together with a descriptor, which is borrowed. Only on a plain connection
- * without unsent bytes (else HVD_E_STATE). HVD_E_BUSY: the socket's buffer is full. */
+/* Sends the message together with a descriptor, which stays the caller's. Only on a plain
+ * connection without unsent bytes (else HVD_E_STATE). HVD_E_BUSY: the socket's buffer is full. */
 int conn_send_with_fd(struct conn *conn, const struct msg *msg, int fd, struct hvd_err *err);
 
 /* Sends a CHUNK without copying its data, which is borrowed until `drained` says that all is sent,
@@ -77,20 +80,21 @@ int conn_send_lent(struct conn *conn, const struct msg *msg, struct hvd_err *err
 /* Announces many large frames: each read takes more bytes, and the memory of one frame is kept. */
 void conn_bulk(struct conn *conn);
 
+/* Returns the number of bytes that were queued, and that the socket has not taken yet. */
 size_t conn_unsent(const struct conn *conn);
 
-/* Asks for one more call of `drained`: when no byte is unsent and the socket takes more. */
+/* Asks for one call of `drained`: when no byte is unsent and the socket takes more. */
 void conn_when_sent(struct conn *conn);
 
 /* true: stops reading, which slows the peer down (back-pressure); false: reads on. */
 void conn_hold(struct conn *conn, bool hold);
 
 /* Reads and hands on all that the other side has sent by now, also while reading is held: for a
- * peer that has died. A call from inside its callbacks does nothing. */
+ * peer that has died. A call from inside a callback of this function does nothing. */
 void conn_read_now(struct conn *conn);
 
 /* Closes the connection and gives up the caller's ownership. Nothing more is read, and no callback
- * follows; unsent messages go out, for CONN_LINGER_US at most. */
+ * follows; unsent messages are still sent, for CONN_LINGER_US at most. */
 void conn_close(struct conn *conn);
 #define CONN_LINGER_US (5 * INT64_C(1000000))
 

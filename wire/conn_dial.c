@@ -1,7 +1,8 @@
 /*
- * conn_dial.c: connects: over TCP one address after the other, each with a handshake and a time
- * limit; to a Unix socket at once. Called by owners through conn.h. Invariant: a failed attempt
- * leaves nothing but its reason, and the owner gets the reasons when the last address has failed.
+ * conn_dial.c: connects: over TCP one address after the other, each attempt with a handshake and
+ * a time limit; to a Unix socket at once. Called by owners through conn.h. Invariant: a failed
+ * attempt leaves nothing but its reason, and the owner gets the reasons when the last address has
+ * failed.
  */
 #include "wire/conn_internal.h"
 
@@ -15,12 +16,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Notes why an address failed, and goes on with the next one. When no address is left, the callback
- * `closed` gets the reasons of all addresses. */
+/* Ends the attempt at one address: notes why it failed, and makes the attempt at the next address
+ * due. When no address is left, the callback `closed` gets the reasons of all addresses. */
 static void dial_failed(struct conn *conn, const char *why)
 {
     struct dial *dial = conn->dial;
-    size_t said = strlen(dial->why);
+    size_t noted = strlen(dial->why);
 
     conn_release_stream(conn);
     event_del(dial->late);
@@ -31,16 +32,16 @@ static void dial_failed(struct conn *conn, const char *why)
         close(dial->fd);
     dial->fd = -1;
     conn->phase = CONN_DIALLING;
-    snprintf(dial->why + said, sizeof(dial->why) - said, "%s%s: %s", said ? "; " : "", conn->peer,
-             why);
+    snprintf(dial->why + noted, sizeof(dial->why) - noted, "%s%s: %s", noted ? "; " : "",
+             conn->peer, why);
     if (dial->next < dial->count)
         event_active(dial->attempt, EV_TIMEOUT, 0);
     else
         conn_end(conn, dial->why);
 }
 
-/* Called after the handshake; `why` is NULL if the peer has the key, and then the other addresses
- * are not tried. */
+/* Called after the handshake. `why` NULL: the peer has the key; the other addresses are then not
+ * tried, and the connection is up. Otherwise `why` says why this address failed. */
 static void dial_on_handshake(void *arg, struct conn *conn, const char *why)
 {
     (void)arg;
@@ -52,14 +53,14 @@ static void dial_on_handshake(void *arg, struct conn *conn, const char *why)
     conn_up(conn);
 }
 
-/* connect() has succeeded or failed, and over TCP the handshake follows; or there was no answer or
- * no handshake in time (EV_TIMEOUT). */
+/* Called when connect() has succeeded or failed, or when the time limit of the attempt has passed
+ * (EV_TIMEOUT). A connected socket goes on with the handshake. */
 static void dial_on_answer(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;
     struct dial *dial = conn->dial;
     socklen_t length = sizeof(int);
-    int number = 0;
+    int fault = 0;
 
     conn_enter(conn);
     if (what & EV_TIMEOUT) {
@@ -71,10 +72,11 @@ static void dial_on_answer(evutil_socket_t fd, short what, void *arg)
     }
     event_free(dial->opened);
     dial->opened = NULL;
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &length))
-        number = errno;
-    if (number) {
-        dial_failed(conn, strerror(number));
+    /* SO_ERROR is the errno of the connect() that ran in the background; 0: it has succeeded */
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &fault, &length))
+        fault = errno;
+    if (fault) {
+        dial_failed(conn, strerror(fault));
     } else {
         conn_tune(fd);
         /* false: this side is the client; on success the connection owns the descriptor */
@@ -93,7 +95,7 @@ static void dial_on_attempt(evutil_socket_t fd, short what, void *arg)
     struct conn *conn = arg;
     struct dial *dial = conn->dial;
     const struct address *address = &dial->addresses[dial->next++];
-    int number = 0;
+    int fault = 0;
 
     (void)fd;
     (void)what;
@@ -103,19 +105,19 @@ static void dial_on_attempt(evutil_socket_t fd, short what, void *arg)
     if (dial->fd < 0 ||
         (connect(dial->fd, (const struct sockaddr *)&address->at, address->length) &&
          errno != EINPROGRESS))
-        number = errno;
-    if (!number) {
+        fault = errno;
+    if (!fault) {
         dial->opened = event_new(conn->base, dial->fd, EV_WRITE, dial_on_answer, conn);
         if (!dial->opened || event_add(dial->opened, NULL) || event_add(dial->late, &limit))
-            number = ENOMEM;
+            fault = ENOMEM;
     }
-    if (number)
-        dial_failed(conn, strerror(number));
+    if (fault)
+        dial_failed(conn, strerror(fault));
     conn_leave(conn);
 }
 
-/* Checks all addresses and begins to dial; the attempts run in the event loop. *ret_conn is not
- * open yet: the callback `opened` or `closed` follows. */
+/* Checks all addresses and makes the first attempt due; the attempts run in the event loop.
+ * *ret_conn is not open yet: the callback `opened` or `closed` follows. */
 int conn_dial(struct event_base *base, const struct msg_texts *addresses, struct tls *tls,
               const struct conn_ops *ops, void *arg, struct conn **ret_conn, struct hvd_err *err)
 {
@@ -151,7 +153,8 @@ int conn_dial(struct event_base *base, const struct msg_texts *addresses, struct
         return rc;
     }
     dial->count = addresses->count;
-    address_show(&dial->addresses[0], conn->peer); /* the peer's name until the attempt begins */
+    /* the name of the peer in logs, until the first attempt begins */
+    address_show(&dial->addresses[0], conn->peer);
     conn->dialled = true;
     conn_own(conn, ops, arg);
     event_active(dial->attempt, EV_TIMEOUT, 0);
@@ -172,7 +175,8 @@ int conn_dial_unix(struct event_base *base, const char *name, const struct conn_
 
     if (!conn)
         return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
-    /* A Unix socket connects at once or not at all; `opened` is called in the next iteration. */
+    /* a Unix socket connects at once or not at all; the callback `opened` comes in the loop's next
+     * iteration */
     rc = address_unix(name, &address, &by_fd, err);
     if (!rc) {
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -9,14 +9,17 @@
 
 #include <sys/ioctl.h>
 
-/* bytes of one read: the most that a TLS record holds */
+/* the bytes of one read: as many as a TLS record holds at most */
 #define READ_BYTES (16 * 1024)
 
+/* true: input has come that was not handed on yet, or a whole frame waits in the reader. */
 bool conn_has_input(const struct conn *conn)
 {
     return conn->in.bytes.length > conn->in.at || frame_reader_is_whole(&conn->in.reader);
 }
 
+/* true: the owner wants messages now: the connection is up and not broken, and reading is not held
+ * (conn_read_now reads all the same). */
 static bool feed_goes_on(const struct conn *conn)
 {
     return conn->phase == CONN_UP && conn->ops && !conn->broken &&
@@ -43,7 +46,9 @@ void conn_feed(struct conn *conn)
             buf_release(&in->bytes);
             in->at = 0;
         }
-        if (rc < 0) /* PROTOCOL.md, F3: the beginning of the next frame is unknown */
+        /* PROTOCOL.md, F3: the connection is broken, because it is not known where the next frame
+         * begins */
+        if (rc < 0)
             conn_break(conn, err.text);
         if (rc <= 0)
             return;
@@ -57,8 +62,8 @@ void conn_feed(struct conn *conn)
     }
 }
 
-/* Reads one piece of input. *ret_got: the number of bytes, or a STREAM_ value. HVD_E_NOMEM: there
- * was no memory for it. */
+/* Reads once from the stream. *ret_got: the number of bytes, or a STREAM_ value. HVD_E_NOMEM: there
+ * was no memory for the bytes, and none were read. */
 int conn_take_in(struct conn *conn, ssize_t *ret_got)
 {
     struct conn_in *in = &conn->in;
@@ -87,8 +92,8 @@ int conn_take_in(struct conn *conn, ssize_t *ret_got)
     return 0;
 }
 
-/* For an owner whose peer has died: hands on the messages that the peer sent before its death, also
- * while reading is held. */
+/* Called by an owner whose peer has died: hands on the messages that the peer sent before its
+ * death, also while reading is held. */
 void conn_read_now(struct conn *conn)
 {
     int waiting = 0;

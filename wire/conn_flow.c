@@ -18,23 +18,28 @@
  * others. */
 #define WRITE_BYTES     (256 * 1024)
 #define BULK_READ_BYTES (256 * 1024)
-/* A buffer with more bytes is freed after all its bytes are sent. */
+/* A buffer for unsent bytes that has grown beyond this size is freed when all its bytes are
+ * sent. */
 #define KEPT_OUT_BYTES (16 * 1024)
 
+/* true: bytes may be read and written. A lingering connection counts too: it sends its unsent
+ * bytes, and throws its input away. */
 static bool flow_is_open(const struct conn *conn)
 {
     return (conn->phase == CONN_UP || conn->phase == CONN_LINGERING) && !conn->ended;
 }
 
-/* Waits until the descriptor is writable. On failure no memory is left. */
+/* Asks the event loop for a call when the descriptor is writable. On failure there is no memory,
+ * and the connection breaks. */
 static void flow_wait_writable(struct conn *conn)
 {
     if (event_add(conn->stream.writable, NULL))
         conn_break(conn, err_text(HVD_E_NOMEM));
 }
 
-/* Handles the end of the stream, or an error of it (`outcome`). The input that the kernel still has
- * is read now, also while reading is held, because it cannot be read later. */
+/* Called when a read or a write has met the end of the stream or an error (`outcome`): ends the
+ * connection. The input that the kernel still has is read now, also while reading is held, because
+ * it cannot be read later. */
 static void flow_broke(struct conn *conn, ssize_t outcome)
 {
     const char *why =
@@ -47,7 +52,7 @@ static void flow_broke(struct conn *conn, ssize_t outcome)
     conn_end(conn, why);
 }
 
-/* Reads a piece of input and hands its messages on; called when the descriptor is readable. */
+/* Reads input and hands its messages on; called when the descriptor is readable. */
 static void flow_read(struct conn *conn)
 {
     size_t budget = BULK_READ_BYTES;
@@ -127,7 +132,8 @@ static void flow_write(struct conn *conn)
         }
     }
 
-    /* Calls `drained` when there is room again. */
+    /* Calls `drained` when the unsent bytes have fallen below the low mark, or when all are sent
+     * and the owner has asked for that (conn_when_sent). */
     low = out->above_high && conn_unsent(conn) < CONN_LOW_BYTES;
     all = out->when_sent && conn_unsent(conn) == 0;
     if (conn->phase != CONN_UP || (!low && !all))
@@ -143,6 +149,8 @@ size_t conn_unsent(const struct conn *conn)
     return conn->out.bytes.length - conn->out.at + conn->out.lent.length;
 }
 
+/* Asks for a call of `drained`. The event loop makes it when the descriptor is writable and no byte
+ * is unsent, also if no byte is unsent now. */
 void conn_when_sent(struct conn *conn)
 {
     if (conn->phase != CONN_UP || conn->ended)
@@ -151,9 +159,9 @@ void conn_when_sent(struct conn *conn)
     flow_wait_writable(conn);
 }
 
-/* The descriptor is readable or writable; each is an event of its own. It is read while the owner
- * wants messages, or while a lingering connection waits for the peer's end. TLS may have to write
- * before it can read on (`crossed`): then the writable event continues the reading. */
+/* Called when the descriptor is readable or writable; each is an event of its own. It is read while
+ * the owner wants messages, or while a lingering connection waits for the peer's end. TLS may have
+ * to write before it can read on (`crossed`): then the writable event continues the reading. */
 static void flow_on_ready(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;
@@ -173,6 +181,8 @@ static void flow_on_ready(evutil_socket_t fd, short what, void *arg)
     conn_leave(conn);
 }
 
+/* Called by the kick: goes on with the handshake, or writes what a call of the owner has queued. If
+ * the writable event is pending already, that event writes. */
 void conn_flow_go(struct conn *conn)
 {
     if (conn->phase == CONN_HANDSHAKE && !conn->ended)
@@ -200,7 +210,8 @@ static void flow_on_kick(evutil_socket_t fd, short what, void *arg)
     ops = conn->ops;
     if (ops && conn->ended &&
         (conn->broken || conn->phase != CONN_UP || (!conn->in.held && !conn_has_input(conn)))) {
-        /* PROTOCOL.md, F4: an end within a frame is a truncation */
+        /* PROTOCOL.md, F4: the stream must not end inside a frame; if it does, that is the
+         * reason */
         if (!conn->broken && frame_reader_midway(&conn->in.reader))
             snprintf(conn->why, sizeof(conn->why), "the stream ended in the middle of a frame");
         conn->ops = NULL;
@@ -274,9 +285,9 @@ int conn_attach(struct conn *conn, int fd)
     return 0;
 }
 
-/* As conn_attach, and begins the handshake: a client in the next iteration, a server when the first
- * bytes have come, so that a silent stranger costs no session. `done` is called at the end of the
- * handshake. */
+/* Does what conn_attach does, and begins the handshake: a client in the next iteration, a server
+ * when the first bytes have come, so that a silent stranger costs no TLS session. `server` true:
+ * this side is the server. `done` is called at the end of the handshake. */
 int conn_attach_tls(struct conn *conn, int fd, bool server, conn_handshake_fn *done, void *arg)
 {
     struct conn_stream *stream = &conn->stream;
@@ -292,6 +303,8 @@ int conn_attach_tls(struct conn *conn, int fd, bool server, conn_handshake_fn *d
     return 0;
 }
 
+/* Gives the connection to an owner, whose callbacks are called from now on. `arg` is passed to
+ * them. */
 void conn_own(struct conn *conn, const struct conn_ops *ops, void *arg)
 {
     conn->ops = ops;

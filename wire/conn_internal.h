@@ -28,11 +28,12 @@
 
 enum conn_phase { CONN_DIALLING, CONN_HANDSHAKE, CONN_UP, CONN_LINGERING, CONN_GONE };
 
-/* Called when the handshake is over. `why` is NULL when the other side has the key. */
+/* Called when the handshake is over. `why` NULL: the other side has proved that it has the key;
+ * else the reason of the failure. */
 typedef void conn_handshake_fn(void *arg, struct conn *conn, const char *why);
 
-/* The most bytes of input that are not handed on yet. Usually they are those of one read; they are
- * more on a connection that has ended while its reading was held. */
+/* The most bytes of input that may wait to be handed on to the owner. Usually only the bytes of one
+ * read wait; more wait on a connection that has ended while its reading was held. */
 #define CONN_IN_MAX (1024 * 1024)
 
 /* conn_stream_get and conn_stream_put return a count of bytes, or one of these. */
@@ -41,9 +42,10 @@ typedef void conn_handshake_fn(void *arg, struct conn *conn, const char *why);
 #define STREAM_BROKEN (-2)
 
 struct conn_stream {
-    int fd;                 /* -1: not connected yet */
-    struct ssl_st *session; /* NULL: plain, or the handshake has not begun */
-    bool serves;            /* this side is the server of the handshake */
+    int fd; /* the socket; -1: not connected yet */
+    /* TLS; NULL: the connection carries plain bytes, or the handshake has not begun */
+    struct ssl_st *session;
+    bool serves; /* this side is the server of the handshake */
     struct event *readable;
     struct event *writable;
     /* TLS has to write before it can read on, or to read before it can write on */
@@ -56,9 +58,9 @@ struct conn_in {
     struct buf bytes; /* input from index `at` on is not handed on yet */
     size_t at;
     struct frame_reader reader;
-    bool held;
-    bool bulk;
-    bool reading_now;
+    bool held;        /* the owner wants no messages now (conn_hold) */
+    bool bulk;        /* many large frames are expected (conn_bulk) */
+    bool reading_now; /* conn_read_now runs: messages are handed on although reading is held */
 };
 
 struct conn_out {
@@ -67,26 +69,29 @@ struct conn_out {
     struct msg_bytes lent; /* borrowed data that is sent after `bytes` */
     /* unsent bytes were above CONN_HIGH_BYTES, and `drained` has not been called since */
     bool above_high;
-    bool when_sent; /* `drained` has to be called when all is sent */
-    bool finished;  /* while lingering: all is sent, and the peer was told the end */
+    bool when_sent; /* `drained` has to be called when no byte is unsent */
+    /* while lingering: all bytes are sent, and this side of the stream is shut down */
+    bool finished;
 };
 
 struct dial {
     struct address addresses[LIMIT_ADDRESSES];
     size_t count;
-    size_t next;
-    int fd;                /* socket that is being connected; -1: none */
-    struct event *opened;  /* fd became writable: connected, or failed */
-    struct event *attempt; /* due at once: dial the next address */
-    struct event *late;    /* timeout: no answer, or no handshake in time */
+    size_t next;           /* index of the address that the next attempt dials */
+    int fd;                /* the socket that is being connected; -1: none */
+    struct event *opened;  /* event: `fd` is writable, so connect() has succeeded or failed */
+    struct event *attempt; /* event, due at once: dials the next address */
+    struct event *late; /* timer of the attempt: connect() and the handshake have taken too long */
     char why[ERR_TEXT_MAX];
 };
 
 struct conn {
-    struct door_guest guest; /* while it is a stranger to its listener */
+    /* place among the strangers of its listener, until the peer has proved its key */
+    struct door_guest guest;
     struct event_base *base;
-    struct tls *tls;            /* NULL: plain */
-    const struct conn_ops *ops; /* NULL: no owner, and no callback */
+    struct tls *tls; /* NULL: plain */
+    /* the owner's callbacks; NULL: there is no owner, and no callback is made */
+    const struct conn_ops *ops;
     void *arg;
     enum conn_phase phase;
     int busy;
@@ -98,10 +103,11 @@ struct conn {
     struct event *timer; /* timeout of the phase: handshake, greeting, lingering */
     /* an event for the next iteration of the loop: work that an owner's call has left */
     struct event *kick;
-    bool dialled; /* this side has dialled: `opened` has to be called */
+    /* this side has dialled the peer, so `opened` is called when the connection is up */
+    bool dialled;
     bool greeted;
-    bool ended;  /* the peer has ended the stream: no further input */
-    bool broken; /* the input that is left is dropped */
+    bool ended;  /* no further input comes: the peer or an error has ended the stream */
+    bool broken; /* input that has not been handed on is dropped */
     int64_t greeting_us;
     int64_t linger_us;
     pid_t pid;

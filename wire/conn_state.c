@@ -1,7 +1,7 @@
 /*
- * conn_state.c: the life of a connection: its phases, its end, its memory. Called by all files
- * above (README.md has the order). Invariants: a connection that has ended stays ended, and
- * the event loop calls `closed` once; the last callback that returns frees the connection.
+ * conn_state.c: the life of a connection: its phases, its end, its memory. Called by all other
+ * files of conn.h (README.md has their order). Invariants: a connection that has ended stays ended,
+ * and the event loop calls `closed` once; the last callback that returns frees the connection.
  */
 #include "wire/conn_internal.h"
 
@@ -36,7 +36,8 @@ void conn_release_stream(struct conn *conn)
     stream->fd = -1;
 }
 
-/* Frees all that belongs to the dial; a connection that does not dial is left as it is. */
+/* Frees the dial: the attempts to connect, with their events and socket; a connection that does not
+ * dial is left as it is. */
 void conn_release_dial(struct conn *conn)
 {
     struct dial *dial = conn->dial;
@@ -65,11 +66,15 @@ static void state_destroy(struct conn *conn)
     mem_free(conn);
 }
 
+/* Stands at the beginning of each callback of the connection: `busy` keeps it from being freed
+ * meanwhile. */
 void conn_enter(struct conn *conn)
 {
     conn->busy++;
 }
 
+/* Stands at the end of each callback of the connection: the last one frees a connection that is
+ * GONE. */
 void conn_leave(struct conn *conn)
 {
     if (--conn->busy == 0 && conn->phase == CONN_GONE)
@@ -83,6 +88,7 @@ void conn_kick(struct conn *conn)
     event_active(conn->kick, EV_TIMEOUT, 0);
 }
 
+/* Starts the timer of the present phase; flow_on_timer is called after `us` microseconds. */
 int conn_arm(struct conn *conn, int64_t us)
 {
     const struct timeval wait = clock_timeval(us);
@@ -90,6 +96,8 @@ int conn_arm(struct conn *conn, int64_t us)
     return event_add(conn->timer, &wait) ? HVD_E_NOMEM : 0;
 }
 
+/* Lets the event loop read and write no more. The descriptor stays open until the connection is
+ * freed. */
 static void state_stop_stream(struct conn *conn)
 {
     if (conn->stream.readable)
@@ -98,8 +106,9 @@ static void state_stop_stream(struct conn *conn)
         event_del(conn->stream.writable);
 }
 
-/* Notes that no more input comes, and why. The owner gets only the first reason. The kick, an event
- * that is due at once, calls the owner's callback `closed` when the owner has got all input. */
+/* Notes that no more input comes, and why. Of several calls only the first one's reason reaches the
+ * owner. The kick, an event that is due at once, calls the owner's callback `closed` when the owner
+ * has got all input. */
 void conn_end(struct conn *conn, const char *why)
 {
     if (conn->ended)
@@ -118,16 +127,18 @@ void conn_end(struct conn *conn, const char *why)
 void conn_break(struct conn *conn, const char *why)
 {
     if (!conn->broken && conn->ended)
-        /* also after the end, while input is left: the error is in that input */
+        /* the stream has ended, and an error was found in the input that is left: this error is the
+         * reason that the owner gets */
         snprintf(conn->why, sizeof(conn->why), "%s", why);
     conn->broken = true;
     conn_end(conn, why);
     conn_kick(conn);
 }
 
-/* Begins to read messages, because the connection and its handshake are complete. On the dialling
- * side it also tells the owner, and starts the time limit of PROTOCOL.md, "Greeting". An accepted
- * connection has had this timer since it was accepted. */
+/* Begins to read messages, because the connection and its handshake are complete. On the side that
+ * has dialled it also calls the owner's `opened`, and starts the time limit of the greeting
+ * (PROTOCOL.md, "Greeting"). The listener has started that limit for an accepted connection when it
+ * was accepted. */
 void conn_up(struct conn *conn)
 {
     conn->phase = CONN_UP;
@@ -154,7 +165,8 @@ void conn_drop(struct conn *conn)
         state_destroy(conn);
 }
 
-/* Refuses a peer of another user than ours or root, and notes its pid. The kernel reports both. */
+/* Called for a connected Unix socket: refuses a peer whose user is neither ours nor root, and notes
+ * the peer's pid. The kernel reports both. */
 int conn_check_user(struct conn *conn, int fd, struct hvd_err *err)
 {
     struct ucred peer;

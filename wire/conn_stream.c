@@ -14,8 +14,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* A silent peer is found by its lease, not by the kernel. With these values the kernel then
- * closes the connection soon after. */
+/* A silent peer is found by its lease (the driver and the agents expect a message in a given time).
+ * With these values the kernel also closes the connection, soon after the lease is over. */
 #define KEEPALIVE_IDLE_S     15
 #define KEEPALIVE_INTERVAL_S 5
 #define KEEPALIVE_PROBES     4
@@ -53,6 +53,8 @@ static ssize_t stream_tls_outcome(struct conn_stream *stream, int rc)
     }
 }
 
+/* Returns what recv or send has returned without TLS: a count of bytes (0 from recv: STREAM_END),
+ * or the STREAM_ value of its error. */
 static ssize_t stream_plain_outcome(ssize_t rc)
 {
     if (rc >= 0)
@@ -100,8 +102,8 @@ const char *conn_stream_reason(const struct conn *conn)
     return number ? strerror(number) : "the connection broke";
 }
 
-/* Does the next step of the TLS handshake. At its end the callback `done` gets why it failed, or
- * NULL. */
+/* Does the next step of the TLS handshake. At the end of the handshake the callback `done` is
+ * called: with NULL, or with the reason of the failure. */
 void conn_stream_handshake(struct conn *conn)
 {
     struct conn_stream *stream = &conn->stream;

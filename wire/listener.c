@@ -21,10 +21,11 @@
 #include <unistd.h>
 
 #define ACCEPTED_AT_ONCE 64
-/* How long nothing is accepted after the process ran out of descriptors or memory. */
-#define PAUSE_US      (100 * TIME_MS)
+/* How long nothing is accepted after a failure that found no descriptor or memory free. */
+#define PAUSE_US (100 * TIME_MS)
+/* At most LOG_BURST lines about strangers are logged in this time. */
 #define LOG_WINDOW_US (10 * TIME_S)
-/* The owner hears of strangers that crowd out others at most once in this time. */
+/* The owner is told that strangers crowd the listener at most once in this time. */
 #define CROWD_US  (1 * TIME_S)
 #define LOG_BURST 10
 
@@ -47,7 +48,8 @@ static void listener_destroy(struct listener *listener)
     mem_free(listener);
 }
 
-/* Ends a callback. The owner may have freed the listener inside the callback. */
+/* Called at the end of each callback that may call the owner: frees the listener if the owner has
+ * freed it inside the callback. */
 static void listener_leave(struct listener *listener)
 {
     if (--listener->busy == 0 && listener->gone)
@@ -72,14 +74,14 @@ static void listener_note(struct log_limit *limit, const char *peer, const char 
  * not fill the log. */
 static void listener_turn_away(struct listener *listener, const char *peer, const char *why)
 {
-    char said[ERR_TEXT_MAX + 16];
+    char line[ERR_TEXT_MAX + 16];
 
-    snprintf(said, sizeof(said), "turned away, %s", why);
-    listener_note(&listener->turned_away, peer, said);
+    snprintf(line, sizeof(line), "turned away, %s", why);
+    listener_note(&listener->turned_away, peer, line);
 }
 
-/* Accepts nothing for PAUSE_US. When there is no memory for the timer, accepting goes on at once.
- */
+/* Accepts nothing for PAUSE_US. When there is no memory for the timer, accepting goes on: nothing
+ * could end the pause. */
 static void listener_pause(struct listener *listener)
 {
     const struct timeval wait = clock_timeval(PAUSE_US);
@@ -88,10 +90,10 @@ static void listener_pause(struct listener *listener)
         event_del(listener->arrival);
 }
 
-/* Closes the stranger that the door has chosen (base/door.h), and returns true. Exception: the
- * door has chosen it as one that has sent nothing, but its bytes wait in the kernel. Then false
- * is returned: the stranger counts as one that has sent something, and the caller asks the door
- * again. */
+/* Closes the stranger that the door has chosen (base/door.h), and returns true. Exception: the door
+ * has chosen it as one that has sent nothing, but its bytes wait in the kernel. In that case the
+ * stranger counts from now on as one that has sent something, and false is returned: the caller
+ * asks the door again. */
 static bool listener_close_stranger(struct listener *listener, struct door_guest *guest,
                                     int64_t now_us)
 {
@@ -134,8 +136,8 @@ static void listener_make_room(struct listener *listener, uint64_t source)
     }
 }
 
-/* Called after the handshake: hands the connection over if the stranger has the key, else turns it
- * away. */
+/* Called after the handshake. `why` NULL: the stranger has the key, and the connection is handed
+ * over to the owner; else the stranger is turned away for this reason. */
 static void listener_on_handshake(void *arg, struct conn *conn, const char *why)
 {
     struct listener *listener = arg;
@@ -165,7 +167,7 @@ static void listener_welcome(struct listener *listener, int fd, const struct add
             listener_make_room(listener, source_of(&from->at));
             address_show(from, conn->peer);
             conn_tune(fd);
-            /* true: this side is the server */
+            /* true: this side is the server of the handshake */
             rc = conn_attach_tls(conn, fd, true, listener_on_handshake, listener);
         } else {
             rc = conn_check_user(conn, fd, &err);
@@ -190,9 +192,9 @@ static void listener_welcome(struct listener *listener, int fd, const struct add
 }
 
 /* Called when an accept has failed. If a peer waits and this process has no descriptor for it, a
- * stranger is closed, and true is returned: the caller accepts again. The door chooses the
- * stranger (base/door.h): first those that have sent nothing, later those in their handshake.
- * Without a stranger nothing is accepted for a while. false: the caller stops accepting for now. */
+ * stranger is closed, and true is returned: the caller accepts again. The door chooses the stranger
+ * (base/door.h): first those that have sent nothing, later those in their handshake. If there is no
+ * stranger, nothing is accepted for PAUSE_US. false: the caller stops accepting for now. */
 static bool listener_retries(struct listener *listener, int fault)
 {
     struct door_guest *guest;
@@ -210,8 +212,8 @@ static bool listener_retries(struct listener *listener, int fault)
     return false;
 }
 
-/* Peers have arrived, or the pause is over (EV_TIMEOUT). Accepts a few peers at a time, so that
- * many arrivals do not delay the open connections. */
+/* Called when peers have arrived, or when the pause is over (EV_TIMEOUT). Accepts a few peers at a
+ * time, so that many arrivals do not delay the open connections. */
 static void listener_on_event(evutil_socket_t socket, short what, void *arg)
 {
     struct listener *listener = arg;
@@ -232,8 +234,8 @@ static void listener_on_event(evutil_socket_t socket, short what, void *arg)
         if (fd >= 0) {
             listener_welcome(listener, fd, &from);
         } else if (errno != ECONNABORTED && errno != EINTR && errno != EPROTO) {
-            /* Here no peer waits, or no descriptor is free for it. The other errors concern a peer
-             * that has gone again: the loop accepts the next one. */
+            /* No peer waits, or no descriptor is free for it. The three errors above concern one
+             * peer that has gone again before it was accepted: the loop accepts the next one. */
             if (!listener_retries(listener, errno))
                 break;
         }
@@ -241,8 +243,9 @@ static void listener_on_event(evutil_socket_t socket, short what, void *arg)
     listener_leave(listener);
 }
 
-/* Makes the listener of a bound socket, which it owns also on failure, and starts to accept peers.
- * `with` has the base, the owner, and tls (NULL: for a Unix socket). */
+/* Makes the listener of a bound socket and starts to accept peers. The listener owns the socket; on
+ * failure the socket is closed. `with` has the fields that differ between the kinds of listeners:
+ * base, owner, socket, and tls (NULL: a Unix socket). */
 static int listener_start(const struct listener *with, const char *address,
                           struct listener **ret_listener, struct hvd_err *err)
 {

@@ -18,12 +18,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* length of the backlog; the kernel limits it to net.core.somaxconn */
+/* how many connections may wait in the kernel to be accepted; the kernel limits this to
+ * net.core.somaxconn */
 #define BACKLOG 8192
-#define MAKING  ".hvd-"
+/* A socket file has the name ".hvd-PID" until its socket listens. */
+#define MAKING ".hvd-"
 
-/* Reports a failed call as "NAME: WHAT: the text of errno; the remedy". The remedy depends on
- * errno, so `what` is only the failure. Returns the code. */
+/* Reports a failed system call as "NAME: WHAT: the text of errno; the remedy". The remedy follows
+ * from errno, so `what` says only what has failed. Returns the error code. */
 static int bound_set_remedy(struct hvd_err *err, const char *name, const char *what)
 {
     int number = errno;
@@ -35,7 +37,8 @@ static int bound_set_remedy(struct hvd_err *err, const char *name, const char *w
     return err_set(err, address_code(number), "%s: %s: %s%s", name, what, strerror(number), remedy);
 }
 
-/* Reports HVD_E_BUSY: the agent of the host, or a driver of the job, has the name already. */
+/* Reports HVD_E_BUSY: the agent of the host, or a driver of the job, has this name or port
+ * already. */
 static int bound_busy(const char *name, struct hvd_err *err)
 {
     return err_set(
@@ -98,9 +101,9 @@ static int bound_unix_socket(const char *name, struct hvd_err *err)
     return fd < 0 ? bound_set_remedy(err, name, "cannot open a socket for this address") : fd;
 }
 
-/* Binds under a short name in the folder, because the kernel takes only short names, and then
- * renames the file. So the file of a dead process is replaced in one step, and no client finds a
- * socket that does not listen yet. */
+/* Makes a socket file at `path` and listens. The socket is bound under a short name in the folder,
+ * because the kernel takes only short names, and the file is then renamed. So the file of a dead
+ * process is replaced in one step, and no client finds a socket that does not listen yet. */
 static int bound_make_file(struct bound *bound, const char *path, struct hvd_err *err)
 {
     struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -143,7 +146,8 @@ static int bound_make_file(struct bound *bound, const char *path, struct hvd_err
     }
     bound->device = made.st_dev;
     bound->inode = made.st_ino;
-    /* Removes short names that killed processes have left between bind and rename. */
+    /* Removes socket files (".hvd-PID") that killed processes have left between bind and rename. An
+     * error here does no harm. */
     fd = openat(bound->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     listed = fd < 0 ? NULL : fdopendir(fd);
     while (listed && (entry = readdir(listed)) != NULL) {
@@ -163,8 +167,8 @@ static int bound_make_file(struct bound *bound, const char *path, struct hvd_err
     return 0;
 }
 
-/* Listens under an abstract name ("@name") or a path. The path may be too long for the kernel, so
- * all calls use a descriptor of the file's folder. */
+/* Listens under an abstract name ("@name") or a path. A path may be too long for the kernel, so the
+ * socket file is made through a descriptor of its folder. */
 int bound_unix(const char *name, struct bound *ret_bound, struct hvd_err *err)
 {
     struct bound bound = BOUND_NONE;
@@ -195,7 +199,7 @@ int bound_unix(const char *name, struct bound *ret_bound, struct hvd_err *err)
             fd = bound_unix_socket(name, err);
             if (fd < 0)
                 rc = fd;
-            /* EAGAIN: a process listens, and its queue of connections is full */
+            /* connected, or EAGAIN: a process listens, whose queue of connections is full */
             else if (!connect(fd, (const struct sockaddr *)&address.at, address.length) ||
                      errno == EAGAIN)
                 rc = bound_busy(name, err);

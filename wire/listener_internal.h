@@ -1,6 +1,6 @@
 /*
- * listener_internal.h: the listener's struct, which tests read and whose time limits tests shorten,
- * and its socket.
+ * listener_internal.h: the struct of a listener, which tests read and whose time limits tests
+ * shorten; and the functions that make and free its socket.
  */
 #ifndef WIRE_LISTENER_INTERNAL_H
 #define WIRE_LISTENER_INTERNAL_H
@@ -35,20 +35,20 @@ void bound_release(struct bound *bound);
 
 struct listener {
     struct event_base *base;
-    struct tls *tls; /* NULL: a Unix socket */
+    struct tls *tls; /* NULL: the listener has a Unix socket, whose peers the kernel names */
     listener_fn *accepted;
     void *arg;
     struct bound bound;
-    struct event *arrival;
-    struct event *pause; /* timer: accepts again when it fires */
-    struct door door;    /* the connections whose peers are strangers */
-    int64_t greeting_us; /* time limit from accepting to conn_greeted */
-    struct log_limit turned_away;
-    struct log_limit failing;
-    listener_crowd_fn *crowded; /* NULL: the owner does not ask */
-    int64_t crowd_told_us;
-    int busy;
-    bool gone;
+    struct event *arrival;        /* a peer waits to be accepted */
+    struct event *pause;          /* timer: accepts again when it fires */
+    struct door door;             /* the connections whose peers are strangers */
+    int64_t greeting_us;          /* time limit from accepting to conn_greeted */
+    struct log_limit turned_away; /* of the lines that say why a peer was turned away */
+    struct log_limit failing;     /* of the lines that say why nothing can be accepted */
+    listener_crowd_fn *crowded;   /* NULL: the owner does not want to know of crowds */
+    int64_t crowd_told_us;        /* when the owner was last told of a crowd */
+    int busy;                     /* how many callbacks of the listener run */
+    bool gone; /* the owner has freed the listener: the last callback frees the memory */
     uint16_t port;
     char *address;
 };

@@ -16,8 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* AES_128 with SHA256 is the only cipher, because a pre-shared key belongs to the hash of one
- * cipher. */
+/* The only cipher is AES_128 with SHA256. A pre-shared key belongs to one hash, so a second cipher
+ * would need a second key. */
 #define CIPHER         "TLS_AES_128_GCM_SHA256"
 #define IDENTITY_BYTES 16
 
@@ -27,6 +27,7 @@ struct tls_secret {
     uint8_t key[TLS_KEY_BYTES];
 };
 
+/* A key with which peers are accepted, and what conn_proved says of a peer that has proved it. */
 struct tls_accepted {
     struct tls_secret secret;
     char *name;
@@ -37,13 +38,14 @@ struct tls {
     SSL_CTX *server;
     SSL_CTX *client;
     struct tls_secret own;
-    bool dials;                                 /* own is set */
+    bool dials; /* `own`, the key with which this process dials, is set */
     struct VEC(struct tls_accepted *) accepted; /* sorted by tls_place */
 };
 
-static const unsigned char cipher_id[] = { 0x13, 0x01 };
+static const unsigned char cipher_id[] = { 0x13, 0x01 }; /* the number of CIPHER in TLS */
 
-/* The identities are random, so their first bytes tell nearly all of them apart. */
+/* Returns the number by which the accepted keys are sorted: the first 8 bytes of a key's identity.
+ * Identities look random, so hardly any two have the same number. */
 static uint64_t tls_place(const void *item)
 {
     uint64_t place;
@@ -77,7 +79,7 @@ static SSL_SESSION *tls_key_session(SSL *ssl, const uint8_t key[TLS_KEY_BYTES])
 }
 
 /* Returns the accepted key with this identity; NULL: none. The table is sorted by the first bytes
- * of the identity (tls_place), so keys with equal first bytes are compared one by one. */
+ * of the identity (tls_place), so of several keys with these first bytes each is compared. */
 static const struct tls_accepted *tls_find(const struct tls *tls, const uint8_t *identity,
                                            size_t length)
 {
@@ -99,9 +101,10 @@ static const struct tls_accepted *tls_find(const struct tls *tls, const uint8_t 
     return NULL;
 }
 
-/* Called on the server's side to find the key for the identity that the client has named. For an
- * unknown identity a random key is made and used for this handshake alone, so that the handshake
- * fails in the same way as with a wrong key. 0: OpenSSL ends the handshake. */
+/* OpenSSL calls it on the server's side, to find the key for the identity that the client has
+ * named. For an unknown identity a random key is made and used for this handshake alone, so that
+ * the handshake fails in the same way as with a wrong key. Returns 1; 0: OpenSSL ends the
+ * handshake, because no memory or no random bytes are left. */
 static int tls_find_session(SSL *ssl, const unsigned char *identity, size_t length,
                             SSL_SESSION **ret_session)
 {
@@ -121,8 +124,8 @@ static int tls_find_session(SSL *ssl, const unsigned char *identity, size_t leng
     return *ret_session != NULL;
 }
 
-/* Called in the client for the key to dial with, in OpenSSL's form. 0: there is no such key, or no
- * memory; 1: the key is set. */
+/* OpenSSL calls it on the client's side, for the key with which this process dials. 0: there is no
+ * such key, or no memory; 1: the key is set. */
 static int tls_use_session(SSL *ssl, const EVP_MD *md, const unsigned char **ret_identity,
                            size_t *ret_length, SSL_SESSION **ret_session)
 {
@@ -155,7 +158,8 @@ static SSL_CTX *tls_new_context(struct tls *tls, const SSL_METHOD *method)
         SSL_CTX_free(context);
         return NULL;
     }
-    /* A process that dies sends no close_notify; an unfinished message is found by the framing. */
+    /* A process that dies sends no close_notify, so the end of the stream without it is no error of
+     * TLS (IGNORE_UNEXPECTED_EOF); the frames show whether a message is unfinished. */
     SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION |
                                      SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
     /* each connection exchanges fresh keys: the pre-shared key alone does not open its bytes */
@@ -166,8 +170,9 @@ static SSL_CTX *tls_new_context(struct tls *tls, const SSL_METHOD *method)
     return context;
 }
 
-/* Makes the TLS settings of a process, for both sides of a connection. `key` NULL: the process has
- * no key of its own yet. */
+/* Makes the TLS settings of a process, for both sides of a connection. `key`: the process dials
+ * with this key, and accepts peers that have it, under `name`. `key` NULL: the process has no key
+ * yet. */
 int tls_create(const char *name, const uint8_t *key, struct tls **ret_tls, struct hvd_err *err)
 {
     struct tls *tls;
@@ -220,6 +225,7 @@ int tls_dial_with(struct tls *tls, const uint8_t key[TLS_KEY_BYTES])
     return rc;
 }
 
+/* Wipes and frees a key with which peers were accepted. */
 static void tls_forget(struct tls_accepted *accepted)
 {
     seal_wipe(&accepted->secret, sizeof(accepted->secret));
@@ -259,7 +265,8 @@ int tls_accept_key(struct tls *tls, const char *name, uint64_t number,
     return 0;
 }
 
-/* Accepts no further peer with this name and number. Open connections stay open. */
+/* Accepts no further peer that has the key with this name and number. Open connections stay
+ * open. */
 void tls_refuse_key(struct tls *tls, const char *name, uint64_t number)
 {
     size_t kept = 0;
@@ -289,8 +296,8 @@ void tls_free(struct tls *tls)
     mem_free(tls);
 }
 
-/* Makes the session of one connection; NULL: no memory is left. The server's handshake writes to
- * *ret_peer which key the client has named. */
+/* Makes the TLS session of one connection. `server` true: this side is the server, and its
+ * handshake writes to *ret_peer which key the client has named. NULL: no memory is left. */
 SSL *tls_session(struct tls *tls, bool server, struct tls_peer *ret_peer)
 {
     SSL *session;
@@ -304,6 +311,8 @@ SSL *tls_session(struct tls *tls, bool server, struct tls_peer *ret_peer)
     return session;
 }
 
+/* true: the handshake used the pre-shared key. For OpenSSL that is a session that was resumed; a
+ * full handshake would be one with certificates. */
 bool tls_proved(const SSL *session)
 {
     return SSL_session_reused(session) && SSL_version(session) == TLS1_3_VERSION;

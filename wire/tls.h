@@ -16,7 +16,8 @@
 #define TLS_KEY_BYTES  32
 #define TLS_NAME_BYTES LIMIT_HOST_NAME_BYTES
 
-/* Why a connection that this side has dialled failed: the peer does not accept its key (yet). */
+/* The reason of a failed handshake on the side that has dialled: the peer does not accept the key
+ * of this side, or does not know it yet. */
 #define TLS_REFUSED "the peer has another key, and refuses the key of this side"
 
 struct tls;
@@ -27,14 +28,15 @@ struct tls_peer {
     uint64_t number;
 };
 
-/* Makes the TLS settings of a process. With a key, the process dials with it, and accepts peers
- * that have it, as `name` with number 0. key NULL: the process does not dial. Key and name are
- * copied. */
+/* Makes the TLS settings of a process. With a key, the process dials with this key, and accepts
+ * peers that have it; such a peer is `name` with number 0 (conn_proved). key NULL: the process does
+ * not dial. Key and name are copied. */
 int tls_create(const char *name, const uint8_t *key, struct tls **ret_tls,
                struct hvd_err *err) MUST_CHECK;
 
-/* Accepts peers that have this key from now on, as `name` with `number`. A key that is accepted
- * already keeps its name. HVD_E_NOMEM; HVD_E_LIMIT: more than LIMIT_TLS_KEYS. */
+/* From now on accepts peers that have this key; conn_proved returns `name` and `number` for them. A
+ * key that is accepted already keeps its name. HVD_E_NOMEM; HVD_E_LIMIT: more than
+ * LIMIT_TLS_KEYS. */
 int tls_accept_key(struct tls *tls, const char *name, uint64_t number,
                    const uint8_t key[TLS_KEY_BYTES]) MUST_CHECK;
 

@@ -8,9 +8,10 @@
 
 #include <openssl/ssl.h>
 
-/* Creates a session, which the caller owns. NULL: no memory is left. ret_peer may be NULL;
- * otherwise it must live as long as the session. The handshake of a server writes the client's
- * claimed identity to ret_peer; the claim is proved when tls_proved returns true. */
+/* Creates a TLS session, which the caller owns. server: this side accepts the handshake. NULL: no
+ * memory is left. The server's handshake writes to *ret_peer the identity that the client claims;
+ * the claim is proved when tls_proved returns true. ret_peer may be NULL; otherwise it must live as
+ * long as the session. */
 SSL *tls_session(struct tls *tls, bool server, struct tls_peer *ret_peer) MUST_CHECK;
 
 /* true: both sides proved in the finished handshake that they have the key. */

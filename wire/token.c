@@ -44,6 +44,8 @@ static bool token_unhex(const char *digits, size_t length, uint8_t *ret_bytes)
     return true;
 }
 
+/* Makes a new token from the kernel's random source. Its digits are the secret that an operator
+ * gives to a host that is to join. */
 int token_draw(char ret_digits[TOKEN_DIGITS + 1], struct hvd_err *err)
 {
     uint8_t bytes[TOKEN_DIGITS / 2];
@@ -57,6 +59,8 @@ int token_draw(char ret_digits[TOKEN_DIGITS + 1], struct hvd_err *err)
     return 0;
 }
 
+/* Derives the key of a token from its digits, and the id from the key: the id tells tokens apart
+ * and reveals nothing of the digits. */
 int token_of(const char *digits, struct token *ret_token, struct hvd_err *err)
 {
     uint8_t bytes[TOKEN_DIGITS / 2], id[ID_BYTES];
@@ -81,6 +85,8 @@ int token_of(const char *digits, struct token *ret_token, struct hvd_err *err)
     return rc ? err_set(err, rc, "%s", err_text(rc)) : 0;
 }
 
+/* Reads the file in which a host that joins has its token. The text may have blanks around the
+ * token and nothing else; any other text is refused as a wrong token by token_of. */
 int token_read(const char *path, struct token *ret_token, struct hvd_err *err)
 {
     struct buf text;
@@ -101,10 +107,12 @@ int token_read(const char *path, struct token *ret_token, struct hvd_err *err)
             rc = err_prefix(err, rc, "%s", path);
     }
     seal_wipe(digits, sizeof(digits));
-    buf_release(&text); /* wipes the text */
+    buf_release(&text); /* buf_release also wipes the text */
     return rc;
 }
 
+/* Writes "ID KEY" for the driver's records: the id, a blank, the key in hexadecimal digits, a
+ * NUL. */
 void token_write(const struct token *token, char ret_text[TOKEN_TEXT_MAX])
 {
     memcpy(ret_text, token->id, TOKEN_ID_MAX - 1);
@@ -112,6 +120,8 @@ void token_write(const struct token *token, char ret_text[TOKEN_TEXT_MAX])
     token_hex(token->key, TLS_KEY_BYTES, ret_text + TOKEN_ID_MAX);
 }
 
+/* Reads what token_write has written. HVD_E_INVAL: the text has another form; *ret_token is then
+ * untouched. */
 int token_parse(const char *text, struct token *ret_token)
 {
     struct token token;
