@@ -2,7 +2,7 @@
  * addresses.c: finds an address by its kind, and the host in an address.
  *
  * Called by worker.c for the agent's address and by rounds_prepare.c for those of the members. The
- * texts come from other machines: nothing is assumed about their form.
+ * texts come from other machines, so they may have any form.
  */
 #include "worker/addresses.h"
 
@@ -23,7 +23,8 @@ const char *addresses_find(const struct msg_texts *addresses, const char *kind)
     return NULL;
 }
 
-/* Copies the host of an address "HOST:PORT" or "[HOST]:PORT", without brackets and port. */
+/* Copies the host of an address "HOST:PORT" or "[HOST]:PORT", without brackets and port. `room`:
+ * the bytes of ret_host. */
 int addresses_host(const char *address, char *ret_host, size_t room)
 {
     const char *end = strrchr(address, ':');

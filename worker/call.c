@@ -42,32 +42,35 @@ _Static_assert(sizeof(struct coll_received) == sizeof(hvd_received) &&
                    offsetof(struct coll_received, data) == offsetof(hvd_received, data),
                "the memory of a ragged result is passed on as it is");
 
-/* The state of checking one call. */
+/* The call that call_read checks, and all that it has found out about it so far. */
 struct reading {
     const hvd_call *call;
     const struct roll *roll;
-    const char *name;           /* name of the collective */
-    uint32_t place;             /* index of this rank in the group */
-    uint32_t size;              /* size of the group */
-    size_t bytes;               /* bytes of one element */
-    char seen[BUFFER_NAME_MAX]; /* name of the first buffer whose memory was looked at; empty: none
-                                   yet */
-    struct coll_call *into;
+    const char *name; /* name of the collective */
+    uint32_t place;   /* index of this rank in the group */
+    uint32_t size;    /* size of the group */
+    size_t bytes;     /* bytes of one element */
+    /* name of the first buffer whose memory (host or GPU) was looked at; empty: none yet */
+    char seen[BUFFER_NAME_MAX];
+    struct coll_call *into; /* the translated call */
     struct hvd_err *err;
 };
 
 #define WRONG(reading, format, ...) \
     err_set((reading)->err, HVD_E_INVAL, "%s: " format, (reading)->name, __VA_ARGS__)
 
+/* true: the collective may have `counts`: how much each member gives or gets. */
 static bool has_counts(hvd_kind kind)
 {
     return kind == HVD_ALLGATHER || kind == HVD_REDUCESCATTER || kind == HVD_ALLTOALL ||
            kind == HVD_ALLTOALL_RAGGED || kind == HVD_GATHER || kind == HVD_SCATTER;
 }
 
-/* The collectives behind the ragged ones have other numbers inside of the library. */
+/* From HVD_REDUCE on the kinds of hvd.h have other numbers than the kinds of collectives/. This is
+ * the difference. */
 #define ROOTED_APART ((int)COLL_REDUCE - (int)HVD_REDUCE)
 
+/* true: a collective to or from one member, the root; a broadcast counts separately. */
 static bool is_rooted(hvd_kind kind)
 {
     return kind >= HVD_REDUCE && kind <= HVD_SCATTER;
@@ -78,11 +81,14 @@ bool call_is_transfer(const hvd_call *call)
     return call && (call->kind == HVD_SEND || call->kind == HVD_RECV);
 }
 
+/* true: a collective in which each rank decides how much it gives, so that the others learn the
+ * counts from it. */
 static bool is_ragged(hvd_kind kind)
 {
     return kind == HVD_ALLGATHER_RAGGED || kind == HVD_ALLTOALL_RAGGED;
 }
 
+/* true: the collective combines numbers, so it has an op, and may have scales. */
 static bool computes(hvd_kind kind)
 {
     return kind == HVD_ALLREDUCE || kind == HVD_REDUCESCATTER || kind == HVD_REDUCE;
@@ -90,9 +96,9 @@ static bool computes(hvd_kind kind)
 
 /* ---- group, type, op, root ------------------------------------------------------------------- */
 
-/* Finds the group of the call. The collectives know a group by the number of the part to which
- * this rank belongs; this function finds that number, and the index and the size of this rank's
- * part. A call without a group (NULL) is for all ranks. */
+/* Finds the group of the call. A group is divided into parts, and collectives/ knows a part by its
+ * number. This function finds the number of the part to which this rank belongs, the size of the
+ * part, and the index of this rank in it. A call without a group (NULL) is for all ranks. */
 static int read_group(struct reading *reading, const struct groups *groups)
 {
     const struct roll *roll = reading->roll;
@@ -208,6 +214,7 @@ static bool total_bytes(const struct reading *reading, const size_t *counts, siz
     return true;
 }
 
+/* Computes the bytes of `count` elements. false: they are more than half of the address space. */
 static bool call_bytes_of(const struct reading *reading, size_t count, size_t *ret_bytes)
 {
     if (count > SIZE_MAX / 2 / reading->bytes)
@@ -216,6 +223,7 @@ static bool call_bytes_of(const struct reading *reading, size_t count, size_t *r
     return true;
 }
 
+/* true: the two pieces of memory have no byte in common. An empty piece has none. */
 bool call_are_apart(const void *left, size_t left_bytes, const void *right, size_t right_bytes)
 {
     uintptr_t a = (uintptr_t)left;
@@ -224,6 +232,7 @@ bool call_are_apart(const void *left, size_t left_bytes, const void *right, size
     return !left_bytes || !right_bytes || (a < b ? b - a >= left_bytes : a - b >= right_bytes);
 }
 
+/* Writes in words where memory is, for errors: "GPU 0" or "the host" (device NULL). */
 static void name_memory(const struct gpu_device *device, char text[GPU_NAME_MAX])
 {
     if (device)
@@ -255,7 +264,8 @@ static int check_memory(struct reading *reading, const char *name, const void *a
 }
 
 /* Checks in which memory (host or GPU) `in` and `out` lie. The address of an empty buffer says
- * nothing, so it is looked at only when both buffers are empty. */
+ * little, so it counts only when both buffers are empty: an empty call must go the same way (host
+ * or GPU) as the calls of the other ranks. */
 static int check_both_memories(struct reading *reading, size_t in_bytes, size_t out_bytes)
 {
     const hvd_call *call = reading->call;
@@ -271,19 +281,21 @@ static int check_both_memories(struct reading *reading, size_t in_bytes, size_t 
     return rc || !out ? rc : check_memory(reading, "out", call->out);
 }
 
-/* Checks counts, in and out of a call without pieces. */
+/* Checks `counts`, `in` and `out` of a call that has neither pieces nor a ragged result: whether
+ * the buffers are there, have a possible size, and do not overlap. */
 static int read_memory(struct reading *reading)
 {
     const hvd_call *call = reading->call;
     const size_t *counts = call->counts;
-    const uint8_t *own = call->out; /* the address in `out` where `in` may be */
+    /* the address in `out` that `in` may have although the buffers then overlap */
+    const uint8_t *own = call->out;
     bool in_place =
         call->kind == HVD_ALLREDUCE || call->kind == HVD_ALLGATHER || call->kind == HVD_REDUCE;
     bool own_count = has_counts(call->kind) && call->kind != HVD_ALLTOALL;
     bool is_root = reading->place == reading->into->root;
     size_t in_bytes = 0;
     size_t out_bytes = 0;
-    bool fits; /* false: more than memory can hold */
+    bool fits; /* false: a buffer would be larger than memory can be */
 
     if (own_count && call->counts && call->counts[reading->place] != call->count)
         return WRONG(
@@ -299,7 +311,7 @@ static int read_memory(struct reading *reading)
     else if (call->kind == HVD_REDUCESCATTER || call->kind == HVD_ALLTOALL ||
              call->kind == HVD_SCATTER)
         fits = total_bytes(reading, counts, call->count, &in_bytes);
-    else /* a broadcast reads no `in` */
+    else /* a broadcast does not read `in`, so in_bytes stays 0 */
         fits = call->kind == HVD_BROADCAST || call_bytes_of(reading, call->count, &in_bytes);
     if ((call->kind == HVD_REDUCE || call->kind == HVD_GATHER) && !is_root)
         out_bytes = 0;
@@ -321,7 +333,7 @@ static int read_memory(struct reading *reading)
             reading,
             "the buffer \"%s\" is NULL, and its count is not 0; give memory for this buffer",
             in_bytes && !call->in ? "in" : "out");
-    if (call->kind == HVD_ALLGATHER) /* in may be this rank's own part of the result */
+    if (call->kind == HVD_ALLGATHER) /* `in` may be this rank's own part of the result in `out` */
         for (uint32_t i = 0; i < reading->place && own; i++)
             own += (call->counts ? call->counts[i] : call->count) * reading->bytes;
     if (in_place && call->in == own)
@@ -333,12 +345,14 @@ static int read_memory(struct reading *reading)
     return check_both_memories(reading, in_bytes, out_bytes);
 }
 
-/* Checks a ragged call. The result will lie in the same kind of memory as `in` (host or GPU), so
- * the memory of `in` is looked at even when `in` is empty. */
+/* Checks a ragged call, in which each rank decides how much it gives. The result will lie in the
+ * same kind of memory as `in` (host or GPU), so the memory of `in` is looked at even when `in` is
+ * empty. */
 static int read_ragged(struct reading *reading)
 {
     const hvd_call *call = reading->call;
-    bool to_each = call->kind == HVD_ALLTOALL_RAGGED; /* `counts` says how much each rank gets */
+    /* true: `counts` says how much goes to each rank; false: `count` goes to all */
+    bool to_each = call->kind == HVD_ALLTOALL_RAGGED;
     size_t most = LIMIT_RAGGED_BYTES / reading->bytes;
     size_t sum = 0;
     int rc = 0;
@@ -382,8 +396,8 @@ static int read_ragged(struct reading *reading)
     return rc;
 }
 
-/* Checks a send or a receive, which has one buffer. The channels of a round know ranks of the
- * round, not places in a group. */
+/* Checks a send or a receive, which has one buffer, in host memory. The channels of a round know
+ * ranks of the round, not indices in a group, so the root stays a rank. */
 static int read_transfer(struct reading *reading)
 {
     const hvd_call *call = reading->call;
@@ -412,11 +426,12 @@ static int read_transfer(struct reading *reading)
     return rc;
 }
 
-/* Checks each piece as if it were a call of its own, and then the sum of all pieces. */
+/* Checks each piece (one of several buffers of one call) as if it were a call of its own, and that
+ * all pieces together are not larger than memory can be. */
 static int read_pieces(struct reading *reading)
 {
     const hvd_call *call = reading->call;
-    size_t left = SIZE_MAX / 2 / reading->bytes;
+    size_t remaining = SIZE_MAX / 2 / reading->bytes;
     size_t bytes;
     int rc = 0;
 
@@ -468,13 +483,13 @@ static int read_pieces(struct reading *reading)
             if (!rc)
                 rc = check_memory(reading, name, piece->out);
         }
-        if (!rc && piece->count > left)
+        if (!rc && piece->count > remaining)
             rc = WRONG(reading,
                        "the counts of %zu pieces together are more than memory can hold; correct "
                        "the counts",
                        call->piece_count);
         if (!rc)
-            left -= piece->count;
+            remaining -= piece->count;
     }
     return rc;
 }
@@ -500,7 +515,8 @@ int call_read(const hvd_call *call, const struct groups *groups, const struct ro
     reading.name = coll_kind_name((uint32_t)ret_call->kind);
     rc = read_group(&reading, groups);
     if (rc || call->kind == HVD_BARRIER || call->kind == HVD_JOIN) {
-        /* C allows an int to be written as an unsigned */
+        /* `last` is the program's int; the rank is written to it through a pointer to unsigned,
+         * which C allows */
         ret_call->ret_last = call->kind == HVD_JOIN ? (uint32_t *)call->last : NULL;
         return rc;
     }

@@ -12,10 +12,10 @@ bool call_are_apart(const void *left, size_t left_bytes, const void *right, size
 /* true: a send or a receive, which is no collective. call may be NULL. */
 bool call_is_transfer(const hvd_call *call);
 
-/* Checks *call and translates it to *ret_call. HVD_E_INVAL: the err says what is wrong and how
- * to correct it. The buffers that the call points to are not copied. groups may be NULL: there
- * are none. The pointers show whether the memory belongs to the host or to a device; the caller
- * of call_read sets the stream. */
+/* Checks *call and translates it to *ret_call. HVD_E_INVAL: the err says what is wrong and how to
+ * correct it. The buffers that the call points to are not copied. groups NULL: the program has
+ * created no groups. The addresses of the buffers decide whether *ret_call is for the host or for a
+ * GPU (`device`); the caller of call_read then sets the stream. */
 int call_read(const hvd_call *call, const struct groups *groups, const struct roll *roll,
               struct coll_call *ret_call, struct hvd_err *err) MUST_CHECK;
 

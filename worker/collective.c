@@ -61,11 +61,12 @@ int hvd_alltoall(const void *in, void *out, size_t count, hvd_dtype type)
         &(hvd_call){ .kind = HVD_ALLTOALL, .in = in, .out = out, .count = count, .type = type });
 }
 
-/* Makes one of the two ragged collectives; on success *ret_out gets the memory with the result.
- * If ret_out or ret_counts is NULL, call.c refuses the call, as it refuses every wrong call. */
+/* Makes one of the two ragged collectives (each rank decides how much it gives). On success
+ * *ret_out gets the memory with the result. `part` has the other fields of the call. If ret_out or
+ * ret_counts is NULL, call.c refuses the call, as it refuses every wrong call. */
 static int collective_ragged(const hvd_call *part, void **ret_out, size_t *ret_counts)
 {
-    hvd_received received = { .memory = NULL }; /* NULL: the library allocates the result */
+    hvd_received received = { .memory = NULL }; /* memory NULL: the library allocates the result */
     hvd_call call = *part;
     int rc;
 
@@ -105,8 +106,8 @@ int hvd_join(int *ret_last)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* Starts a request. `calls` is counted up, because the watchdog takes that for progress of the
- * training loop. */
+/* Starts a request. The count `calls` grows, because the watchdog, which looks for training loops
+ * that make no progress, takes that for progress. */
 int hvd_start(const hvd_call *call, hvd_request **ret_request)
 {
     struct worker *worker = worker_enter();
@@ -117,8 +118,8 @@ int hvd_start(const hvd_call *call, hvd_request **ret_request)
     return requests_start(worker->rounds, call, ret_request, fail_err());
 }
 
-/* Does not count as progress for the watchdog: a training loop that calls nothing but hvd_test
- * waits for something, and the watchdog must report that. */
+/* A call of hvd_test does not count as progress of the training loop: a loop that calls nothing but
+ * hvd_test waits for something, and the watchdog must report that. */
 int hvd_test(hvd_request *request, int *ret_done)
 {
     struct worker *worker = worker_enter();
@@ -246,14 +247,15 @@ int hvd_fail(const char *text)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* The memory does not belong to the worker: it outlives hvd_shutdown. */
+/* The memory does not belong to the worker (hvd_init makes one), so it outlives hvd_shutdown. NULL
+ * also in a forked child. */
 void *hvd_alloc(size_t bytes)
 {
     fail_begin();
     return worker_is_fork() ? NULL : pool_alloc(bytes, fail_err());
 }
 
-/* Does nothing in a forked child, because the memory belongs to the parent. */
+/* Does nothing in a forked child: the memory belongs to the parent, which still uses it. */
 void hvd_free(void *memory)
 {
     if (memory && !worker_is_fork())

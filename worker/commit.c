@@ -32,7 +32,8 @@ int state_fence(hvd_state *state, struct hvd_err *err)
     return rc;
 }
 
-/* Waits for the copier. If the newest commit exists only in a slot on the GPU, copies it to the
+/* Waits for the copier's thread. Called when other processes must be able to read the newest
+ * commit. If it exists only in a slot (memory on the GPU for one commit), copies it to the
  * snapshot, because other processes can read nothing but the snapshot. Returns the first
  * failure. */
 int state_commit_to_snapshot(hvd_state *state, struct hvd_err *err)
@@ -54,11 +55,11 @@ int state_commit_to_snapshot(hvd_state *state, struct hvd_err *err)
     return fenced ? fenced : rc;
 }
 
-/* Commits the program's memory under this number. No other copy may be in progress. beside is
- * true: the copier's thread makes the copy while the training goes on, and the program calls
- * hvd_state_fence before it changes the state. If the state lies in GPU memory, it may first be
- * copied into a slot on the GPU (state_take): then the program may change the state at once, and
- * the copier brings the slot to the host. */
+/* Makes a commit of the program's memory, with this number. No other copy may be in progress.
+ * beside is true: the copier's thread makes the copy while the training goes on, and the program
+ * calls hvd_state_fence before it changes the state. If the state lies in GPU memory, it may first
+ * be copied into a slot on the GPU (state_take): the program may then change the state at once, and
+ * the copier's thread copies the slot to host memory. */
 static int commit_live(hvd_state *state, uint64_t commit, bool beside, struct hvd_err *err)
 {
     struct copier_task task = { .copy = state_copy(state, COPY_ALL),
@@ -77,7 +78,8 @@ static int commit_live(hvd_state *state, uint64_t commit, bool beside, struct hv
     rc = state_take(state, &task, beside, err);
     if (!rc && (beside || task.slot)) {
         rc = copier_begin(&state->copier, &task, err);
-        if (rc == HVD_E_LIMIT && !beside) /* no thread could be started: this thread copies */
+        /* no thread could be started, so this thread makes the copy */
+        if (rc == HVD_E_LIMIT && !beside)
             rc = copier_make(&task, err);
     } else if (!rc) {
         rc = copier_make(&task, err);
@@ -85,7 +87,7 @@ static int commit_live(hvd_state *state, uint64_t commit, bool beside, struct hv
     state->phase = phase;
     if (!beside)
         timeline_events_end_copy(&state->worker->events, &shown, rc);
-    else /* only the range of this call ends: state_fence shows the copy */
+    else /* only the range of this call ends here: state_fence shows the copy when it is done */
         timeline_end_range(state->worker->events.timeline, shown.range);
     if (!rc && !beside)
         state->live = commit;
@@ -96,8 +98,8 @@ static int commit_live(hvd_state *state, uint64_t commit, bool beside, struct hv
 
 /* Commits the program's memory under this number, and waits until the snapshot has the commit.
  * First waits for a commit that the copier's thread still makes (state_fence), because only one
- * copy may be in progress. After a failure there is no new commit that could be brought to the
- * snapshot. */
+ * copy may be in progress. After a failure of the copy there is no new commit, so nothing is
+ * brought to the snapshot. */
 int state_commit_as(hvd_state *state, uint64_t commit, struct hvd_err *err)
 {
     int rc = state_fence(state, err);
@@ -118,7 +120,7 @@ int state_restore_newest(hvd_state *state, unsigned which, struct hvd_err *err)
     struct timeline_events_copy shown;
     int rc;
 
-    /* From here on `slot` is NULL if the snapshot has a newer commit than the slots. */
+    /* the newer of the two is restored: from here on `slot` is NULL if the snapshot has it */
     if (slot && slot_commit(slot) >= newest)
         newest = slot_commit(slot);
     else
@@ -141,8 +143,9 @@ int state_restore_newest(hvd_state *state, unsigned which, struct hvd_err *err)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* Makes a check, which ends each call of hvd_state_check and hvd_state_commit. Returns 0: train
- * goes on; news (such as HVD_HOSTS_UPDATED) or an error: train must return this code. */
+/* Makes a check, with which each call of hvd_state_check and hvd_state_commit ends: asks whether
+ * the round goes on. Returns 0: train goes on; news (such as HVD_HOSTS_UPDATED) or an error: train
+ * must return this code. */
 static int check_news(hvd_state *state)
 {
     struct worker *worker = state->worker;
@@ -151,10 +154,11 @@ static int check_news(hvd_state *state)
     struct loop_order order;
     int rc = 0;
 
-    /* all ranks make this check, so all ranks close their batch here */
+    /* started allreduces that are fused wait in an open batch. All ranks make this check, so all of
+     * them close their batch here, and the batches stay equal */
     requests_flush(worker->rounds);
     atomic_fetch_add_explicit(&worker->calls, 1, memory_order_relaxed);
-    if (!state->stepped) { /* exactly one step of the round has been made before this check */
+    if (!state->stepped) { /* this is the first check of the round, so the first step is done */
         state->stepped = true;
         timeline_events_stepped(&worker->events);
         if (!worker_is_alone(worker)) {
@@ -167,7 +171,7 @@ static int check_news(hvd_state *state)
     }
     if (session && session_thread_counts(session, number)) {
         /* The session answers the check. Before the answer it may order the commit of a switch. */
-        state->phase = STATE_COPYING; /* no thread may call hvd_elastic_next meanwhile */
+        state->phase = STATE_COPYING; /* in this phase no other thread may call hvd_elastic_next */
         session_thread_say(session,
                            &(struct session_event){ .kind = SESSION_CHECK, .check = number });
         for (session_thread_next(session, &order); order.kind == DO_COMMIT;
@@ -193,7 +197,8 @@ static int check_news(hvd_state *state)
     }
     timeline_events_step(&worker->events, rc ? 0 : state->checks + 1);
     if (!rc) {
-        state->live = 0; /* train goes on, and changes the state */
+        /* train goes on and changes the state, so no commit has the same bytes any more */
+        state->live = 0;
     } else if (rc > 0 || rc == HVD_E_REVOKED) {
         timeline_events_news(&worker->events);
         state->told = rc;
@@ -203,8 +208,8 @@ static int check_news(hvd_state *state)
     return rc;
 }
 
-/* A check without a commit. When the round has failed, train gets the error at once, and the
- * session is not asked. */
+/* The check of the program without a commit. When the round has failed, train gets the error at
+ * once, and the session is not asked. */
 int hvd_state_check(hvd_state *state)
 {
     int rc = state_in_train(state, "hvd_state_check");
@@ -219,8 +224,10 @@ int hvd_state_check(hvd_state *state)
 
 /* ---- commits --------------------------------------------------------------------------------- */
 
-/* Prepares a commit. After a collective of the round has failed no commit is made: the buffers
- * of some rank are undefined. */
+/* Called at the beginning of each commit of the program: makes sure that the round has not failed,
+ * closes the open batch of fused requests, and waits for the commit before. After a collective of
+ * the round has failed no commit is made: the buffers of some rank are undefined. `call`: the
+ * function of hvd.h, for errors. */
 static int begin_commit(hvd_state *state, const char *call)
 {
     int rc = state_goes_on(state, call);
@@ -230,6 +237,8 @@ static int begin_commit(hvd_state *state, const char *call)
     return rc ? rc : state_fence(state, fail_err());
 }
 
+/* Returns the number of the next commit of this round: the round in the high bits, and the count of
+ * its commits. */
 static uint64_t next_commit(hvd_state *state)
 {
     return COMMIT_FIRST_OF(state->round) | ++state->commits;

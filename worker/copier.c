@@ -1,8 +1,8 @@
 /*
  * copier.c: the thread that copies commits to the snapshot while train runs.
  *
- * Called by commit.c. Invariant: one task at a time. The loop waits (copier_wait) before it begins
- * another one, restores, or changes state that is being copied.
+ * Called by commit.c. Invariant: one task at a time. The training loop calls copier_wait before it
+ * begins another task, restores, or changes state that is being copied.
  */
 #include "worker/copier.h"
 
@@ -18,9 +18,9 @@ int copier_make(const struct copier_task *task, struct hvd_err *err)
 {
     int rc = 0;
 
-    /* Results are undefined once the round has failed. Whether it has failed is asked when the GPU
-     * has done all work that was queued before the copy: a later failure cannot have spoilt the
-     * bytes that were copied. */
+    /* Once the round has failed, the results in GPU memory are undefined, and must not become a
+     * commit. `judge` is asked when the GPU has done all work that was queued before the copy, and
+     * the copy: a later failure of the round cannot have spoilt the bytes that were copied. */
     if (task->copy.device_copy) {
         rc = device_copy_await(task->copy.device_copy, err);
         if (!rc)
@@ -107,7 +107,8 @@ int copier_wait(struct copier *copier, struct hvd_err *err)
     return rc;
 }
 
-/* Ends the copier's thread. In a forked child there is no such thread, so nothing happens. */
+/* Ends the copier's thread, after the task that it still makes. In a forked child there is no such
+ * thread, so nothing happens. */
 void copier_stop(struct copier *copier)
 {
     if (!copier->started || copier->pid != getpid())

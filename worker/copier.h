@@ -9,18 +9,20 @@
 
 #include <pthread.h>
 
-/* Judges whether the results that are on a device now may be committed. Returns 0, or the reason
+/* Says whether the results that are in GPU memory now may become a commit. Returns 0, or the reason
  * why they may not. Any thread may call this function. */
 typedef int copier_judge_fn(void *arg, struct hvd_err *err);
 
 struct copier_task {
-    struct copy copy; /* describes the live state or the slot */
+    struct copy copy; /* what is copied: the program's memory, or the slot that has a copy of it */
     uint64_t commit;
-    /* the slot that was filled, which gets the number of the commit when the device has finished;
-     * NULL: no slot */
+    /* the slot (memory on the GPU for one commit) into which the state was copied; it gets the
+     * number of the commit when the GPU has finished the copy. NULL: no slot is used */
     struct slot *slot;
-    struct snapshot *snapshot; /* NULL: the commit stays in the slot */
-    copier_judge_fn *judge;    /* called if the state has entries on a device */
+    /* where the commit is copied to; NULL: the commit stays in the slot */
+    struct snapshot *snapshot;
+    /* asked before a commit gets its number, if the state has entries on a GPU */
+    copier_judge_fn *judge;
     void *arg;
 };
 
@@ -31,7 +33,8 @@ int copier_make(const struct copier_task *task, struct hvd_err *err) MUST_CHECK;
 struct copier {
     pthread_t thread;
     bool started;
-    /* the process that started the thread: a forked child has the lock but not the thread */
+    /* the process that started the thread: a child that is forked from it has a copy of the lock,
+     * but not the thread */
     pid_t pid;
     /* Protects the fields below; exists once the thread is started. While `working` is true the
      * thread uses the task and its times without the lock. */
@@ -49,8 +52,8 @@ struct copier {
 int copier_begin(struct copier *copier, const struct copier_task *task,
                  struct hvd_err *err) MUST_CHECK;
 
-/* Waits until no task is running. Returns the result of the last task to the first caller; a
- * later call without a new task returns 0. */
+/* Waits until no task is running. Returns the result of the last task, but to one caller only: a
+ * second call without a new task returns 0. */
 int copier_wait(struct copier *copier, struct hvd_err *err) MUST_CHECK;
 
 void copier_stop(struct copier *copier);

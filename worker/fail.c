@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* the error that hvd_last_error shows to this thread */
 static _Thread_local struct hvd_err last;
 static _Thread_local struct hvd_err cleared; /* the failure that fail_begin has cleared */
 
@@ -18,6 +19,8 @@ struct hvd_err *fail_err(void)
     return &last;
 }
 
+/* Called at the beginning of a function of hvd.h that may fail: clears the thread's last error.
+ * fail_latest still finds it. */
 void fail_begin(void)
 {
     if (!last.code)
@@ -32,11 +35,14 @@ void fail_forget(void)
     last.text[0] = cleared.text[0] = '\0';
 }
 
+/* Returns the latest failure of this thread, also if fail_begin has cleared it since. */
 const struct hvd_err *fail_latest(void)
 {
     return last.code ? &last : &cleared;
 }
 
+/* Sets the calling thread's error, and returns the code. The text is made before err_set writes it,
+ * because a parameter may point into the thread's last error text. */
 int fail(int code, const char *format, ...)
 {
     char text[ERR_TEXT_MAX];
@@ -48,6 +54,7 @@ int fail(int code, const char *format, ...)
     return err_set(&last, code, "%s", text);
 }
 
+/* Sets the calling thread's error to the general text of a code below 0. Returns the code. */
 int fail_plain(int code)
 {
     return code < 0 ? err_set(&last, code, "%s", err_text(code)) : code;

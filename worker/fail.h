@@ -13,9 +13,10 @@ struct hvd_err *fail_err(void);
 /* Clears the last error: called at the beginning of each function of hvd.h that may fail, except
  * those that only ask. fail_latest still finds the cleared error. */
 void fail_begin(void);
-/* Forgets the error altogether: a call has handled it, and succeeds. */
+/* Forgets the error, also for fail_latest: a call has handled the failure, and succeeds. */
 void fail_forget(void);
-/* Returns the latest failure of this thread, also if calls that succeeded came after it. */
+/* Returns the latest failure of this thread, also if calls that came after it have succeeded
+ * (fail_begin keeps the failure). */
 const struct hvd_err *fail_latest(void);
 
 /* Sets the error of the calling thread and returns the code. */

@@ -18,6 +18,8 @@ _Static_assert(FUSION_SHARE >= 2, "a batch and one more request are below the th
 _Static_assert(REQUESTS_FUSED_MAX <= FINGERPRINT_FUSED_MAX,
                "the fingerprint has room for this number of requests");
 
+/* Begins a new era, in which the requests are counted from 0; a request of an earlier era does not
+ * count any more. */
 void fusion_begin(struct requests *requests)
 {
     requests->era++;
@@ -25,6 +27,7 @@ void fusion_begin(struct requests *requests)
     requests->unawaited = 0;
 }
 
+/* Returns the bytes that a request reads; it also writes as many. */
 static size_t fusion_bytes_of(const struct request *request)
 {
     return request->call.count * reduce_type_bytes(request->call.type);
@@ -36,8 +39,9 @@ static bool is_same_scale(double left, double right)
     return !islessgreater(left != 0 ? left : 1, right != 0 ? right : 1);
 }
 
-/* Returns true if the request may join the open batch. Two requests may not be in one batch if one
- * of them writes memory that the other reads or writes: then the later one must run after the
+/* true: the request may join the open batch: it computes the same thing as the first request of the
+ * batch, in the same kind of memory. Two requests may not be in one batch if one of them writes
+ * memory that the other reads or writes: in one operation the later one would not run after the
  * earlier one. */
 static bool belongs(const struct requests *requests, const struct request *request)
 {
@@ -60,7 +64,7 @@ static bool belongs(const struct requests *requests, const struct request *reque
     return true;
 }
 
-/* Adds up `counts`, or counts `each` for every member. */
+/* Returns the sum of `counts`; without counts (NULL) each member has `each`. */
 static size_t fusion_sum_of(const size_t *counts, size_t each, uint32_t members)
 {
     size_t sum = 0;
@@ -72,6 +76,10 @@ static size_t fusion_sum_of(const size_t *counts, size_t each, uint32_t members)
     return sum;
 }
 
+/* Called before a call of a group that its members alone have opened is queued: such a call is made
+ * before the open batch, though the program may have started the requests of the batch earlier.
+ * true: that would change a result, because the call and a request of the batch use the same
+ * memory, and one of them writes to it. */
 bool fusion_is_torn(const struct rounds *rounds, const struct request *request)
 {
     const struct coll_call *call = &request->call;
@@ -137,7 +145,8 @@ void fusion_append(struct rounds *rounds, struct request *request, bool waits)
     struct requests *requests = &rounds->requests;
     struct batch *open = &requests->open;
     const struct roll *roll = rounds->roll;
-    /* true: the request may be in one batch with other requests. */
+    /* true: the request may share a batch with others: a small allreduce that is not waited for at
+     * once, in a round of several ranks without groups. */
     bool fusible = !waits && request->call.kind == COLL_ALLREDUCE && !request->call.pieces &&
                    roll->size > 1 && !roll->group_count && !roll->shared_count &&
                    rounds->fusion_bytes &&
@@ -158,7 +167,9 @@ void fusion_append(struct rounds *rounds, struct request *request, bool waits)
         pthread_cond_signal(&requests->work);
         return;
     }
-    if (!waits && !requests->unawaited++) /* the program has waited for all earlier requests */
+    /* no earlier request is unawaited (the program has waited for all), so the next batch starts
+     * small */
+    if (!waits && !requests->unawaited++)
         requests->room = 1;
     if (open->first && !(fusible && belongs(requests, request)))
         fusion_close(requests);
@@ -175,7 +186,7 @@ void fusion_append(struct rounds *rounds, struct request *request, bool waits)
     open->count++;
     open->bytes += fusion_bytes_of(request);
     if (fusible && open->count == requests->room) {
-        fusion_close(requests); /* the batch is full: the next one may have more requests */
+        fusion_close(requests); /* the batch is full, so the next batch may have more requests */
         requests->room *= FUSION_GROWTH;
         if (requests->room > REQUESTS_FUSED_MAX)
             requests->room = REQUESTS_FUSED_MAX;
@@ -186,11 +197,14 @@ void fusion_append(struct rounds *rounds, struct request *request, bool waits)
         fusion_begin(requests);
 }
 
+/* true: the request is in the open batch, so its call is not queued yet. */
 bool fusion_holds(const struct requests *requests, const struct request *request)
 {
     return requests->open.first && request->batch == requests->open.number;
 }
 
+/* Called when the program waits for a request for the first time. If the request is in the open
+ * batch, the batch is closed: the thread that makes the calls waits for that. */
 void fusion_await(struct requests *requests, const struct request *request)
 {
     if (request->era == requests->era)
@@ -206,6 +220,7 @@ size_t fusion_take(struct requests *requests, struct coll_call *ret_call)
     const struct request *first = requests->first;
     size_t count = 0;
 
+    /* one tag for the whole batch, mixed from the tags of its requests; 0: none has one */
     uint64_t tags = 0;
 
     *ret_call = first->call;
@@ -216,12 +231,13 @@ size_t fusion_take(struct requests *requests, struct coll_call *ret_call)
         requests->batch[count++] = each;
         if (each->call.tag || tags)
             tags = fingerprint_mix(tags, each->call.tag + count);
-        /* If the caller of one request waits for its result, the whole operation waits. */
+        /* If one request is not ordered in a stream, its caller waits for the result: then the
+         * whole operation must be waited for. */
         ret_call->streamed = ret_call->streamed && each->call.streamed;
     }
     if (count == 1)
         return count;
-    ret_call->tag = tags; /* 0: no request of the batch has one */
+    ret_call->tag = tags;
     ret_call->in = NULL;
     ret_call->out = NULL;
     ret_call->count = 0;

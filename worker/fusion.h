@@ -12,7 +12,8 @@
  *       FUSION_GROWTH times as many requests;
  *     - the batch has as many bytes as 1/FUSION_SHARE of --fusion-threshold-mb;
  *     - the next request is of another kind, type, op, scale or memory, or above 1/FUSION_SMALL of
- *       the threshold, or uses a buffer of the batch; it may be the first of the next batch;
+ *       the threshold, or uses a buffer of the batch; this request may then be the first of the
+ *       next batch;
  *     - the program waits for a request of the batch, or tests it;
  *     - the program makes a collective that waits, a commit, or a check.
  *
@@ -39,8 +40,8 @@
 /* the next batch has room for 4 times as many requests: 1, 4, 16, 64, 256. So hundreds of
  * requests need only a few operations */
 #define FUSION_GROWTH 4
-/* a bit of the number of a batch: its one request is of a group that its members alone have
- * opened */
+/* a bit in the number of a batch. It is set in a batch of one request whose group its members alone
+ * have opened, so that the number is none of the batches that all ranks make */
 #define FUSION_APART (UINT64_C(1) << 63)
 
 /* The caller of each of these functions holds the lock of struct rounds. */
@@ -55,9 +56,10 @@ void fusion_begin(struct requests *requests);
 void fusion_append(struct rounds *rounds, struct request *request, bool waits);
 /* Closes the open batch, if there is one: the thread of requests.c may now make its call. */
 void fusion_close(struct requests *requests);
-/* true: the request is of a group that its members alone have opened, and uses memory of the open
- * batch, before which it would be made. */
+/* true: the request must not be made before the open batch. Requests of a group that its members
+ * alone have opened are made before it; this one uses memory of the batch. */
 bool fusion_is_torn(const struct rounds *rounds, const struct request *request);
+/* true: the request is in the open batch, so no thread makes its call yet. */
 bool fusion_holds(const struct requests *requests, const struct request *request);
 /* Notes that the program waits for this request. A program waits once for each request. */
 void fusion_await(struct requests *requests, const struct request *request);

@@ -16,6 +16,8 @@ void gpu_use_init(struct gpu_use *use)
     atomic_init(&use->stream, HVD_NO_STREAM);
 }
 
+/* Destroys the library's own stream, if it was created. Called when no work can be queued any
+ * more. */
 void gpu_use_release(struct gpu_use *use)
 {
     const struct gpu_device *device = atomic_load(&use->device);
@@ -27,6 +29,8 @@ void gpu_use_release(struct gpu_use *use)
     pthread_mutex_destroy(&use->lock);
 }
 
+/* Makes the error of a program that gives memory or a stream (`what`) of a second GPU to the
+ * library. */
 static int refuse_second(const struct gpu_device *known, const struct gpu_device *device,
                          const char *what, struct hvd_err *err)
 {
@@ -68,8 +72,8 @@ int gpu_use_stream(struct gpu_use *use, struct CUstream_st *stream, struct hvd_e
                 err, HVD_E_INVAL,
                 "hvd_set_stream: the stream does not belong to a GPU; pass a stream of the CUDA "
                 "driver or runtime, or HVD_NO_STREAM");
-        /* Another context has its own events and memory: events and memory of the library would
-         * fail there. */
+        /* Events and memory belong to one context of the GPU: those of the library, which are of
+         * the primary context, would fail in a stream of another context. */
         if (device->cuda->stream_context(stream, &context) != CUDA_OK || context != device->context)
             return err_set(err, HVD_E_INVAL,
                            "hvd_set_stream: the stream is of a context that is not the primary one "
@@ -83,6 +87,8 @@ int gpu_use_stream(struct gpu_use *use, struct CUstream_st *stream, struct hvd_e
     return rc;
 }
 
+/* true: the program has set a stream, and calls are ordered in it. false: *ret_stream is the
+ * default stream (NULL), and callers wait for results. */
 bool gpu_use_streamed(const struct gpu_use *use, struct CUstream_st **ret_stream)
 {
     struct CUstream_st *stream = atomic_load(&use->stream);
@@ -104,6 +110,8 @@ static int record_event(const struct cuda *cuda, struct CUevent_st **event,
     return code == CUDA_OK ? cuda->event_record(*event, stream) : code;
 }
 
+/* Ends what gpu_enter has begun, and turns the CUDA code of the calls between into a code and a
+ * text of the library. */
 static int leave_and_judge(const struct gpu_device *device, int code, struct hvd_err *err)
 {
     gpu_leave(device);
@@ -123,8 +131,8 @@ int gpu_note(struct gpu_use *use, struct gpu_marks *marks, struct hvd_err *err)
     return leave_and_judge(device, record_event(device->cuda, &marks->before, marks->stream), err);
 }
 
-/* Makes the library's own stream wait for the work that gpu_note has noted; *ret_ours is that
- * stream. */
+/* Called by the thread that makes a request: the library's own stream waits for the work that
+ * gpu_note has noted. *ret_ours is the library's stream, in which the request is then queued. */
 int gpu_take_up(struct gpu_use *use, const struct gpu_marks *marks, struct CUstream_st **ret_ours,
                 struct hvd_err *err)
 {
@@ -146,6 +154,8 @@ int gpu_take_up(struct gpu_use *use, const struct gpu_marks *marks, struct CUstr
     return rc;
 }
 
+/* Called when a request is queued in the library's own stream: records an event behind it, for
+ * gpu_pass_on. */
 int gpu_done(struct gpu_use *use, struct gpu_marks *marks, struct hvd_err *err)
 {
     const struct gpu_device *device = atomic_load(&use->device);

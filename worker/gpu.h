@@ -12,16 +12,19 @@
 #include <stdatomic.h>
 
 struct gpu_use {
-    pthread_mutex_t lock;       /* held while `own` is created */
-    struct CUstream_st *own;    /* the library's own stream, for requests; NULL: not created yet */
-    struct coll_engine *engine; /* NULL: the worker is alone */
-    const struct gpu_device *_Atomic device; /* NULL: not known yet */
-    /* the program's stream; HVD_NO_STREAM: callers wait for results */
+    pthread_mutex_t lock;    /* a thread holds it while it creates `own` */
+    struct CUstream_st *own; /* the library's own stream, for requests; NULL: not created yet */
+    /* NULL: the worker is alone, and makes no collectives with others */
+    struct coll_engine *engine;
+    /* the one GPU; NULL: the program has not shown yet which GPU it uses */
+    const struct gpu_device *_Atomic device;
+    /* the stream that the program has set; HVD_NO_STREAM: none, so callers wait for results */
     _Atomic(struct CUstream_st *) stream;
 };
 
 void gpu_use_init(struct gpu_use *use);
-void gpu_use_release(struct gpu_use *use); /* called when no work can be queued any more */
+/* called at the end, when no thread queues work any more */
+void gpu_use_release(struct gpu_use *use);
 
 /* Makes this device the one device of the process. HVD_E_INVAL: the process uses another device;
  * HVD_E_UNSUPPORTED: the device cannot be used as HVD_GPU_OPERATIONS demands. `what` names the
@@ -32,9 +35,9 @@ int gpu_use_device(struct gpu_use *use, const struct gpu_device *device, const c
 /* Sets the program's stream; hvd_set_stream has the rules. */
 int gpu_use_stream(struct gpu_use *use, struct CUstream_st *stream, struct hvd_err *err) MUST_CHECK;
 
-/* Returns true and the program's stream, in which calls are ordered. false: the program has set
- * no stream: *ret_stream is the default stream, calls come after the work in it, and callers
- * wait for results. */
+/* true: *ret_stream is the stream that the program has set, in which calls are ordered. false: the
+ * program has set no stream: *ret_stream is the default stream, calls come after the work that is
+ * queued in it, and callers wait for results. */
 bool gpu_use_streamed(const struct gpu_use *use, struct CUstream_st **ret_stream);
 
 /*
@@ -51,8 +54,8 @@ struct gpu_marks {
     struct CUstream_st *stream;        /* the program's stream */
 };
 
-/* Each request calls gpu_note, gpu_take_up, gpu_done and gpu_pass_on in this order (see the
- * picture above); any thread may call them. HVD_E_NOMEM, HVD_E_IO. */
+/* Each request calls gpu_note, gpu_take_up, gpu_done and gpu_pass_on in this order (see the picture
+ * above); any thread may call them. Fails with HVD_E_NOMEM, HVD_E_IO. */
 int gpu_note(struct gpu_use *use, struct gpu_marks *marks, struct hvd_err *err) MUST_CHECK;
 int gpu_take_up(struct gpu_use *use, const struct gpu_marks *marks, struct CUstream_st **ret_ours,
                 struct hvd_err *err) MUST_CHECK;

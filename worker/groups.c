@@ -18,8 +18,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* A handle is not a pointer but a number that a process never gives twice: the serial number of
- * the struct groups, and the index of the group in it, counted from 1. */
+/* The handle hvd_group of the program is not a pointer, but a number that a process never gives
+ * twice: the serial number of the struct groups in the high bits, and the index of the group in it,
+ * counted from 1, in the low PLACE_BITS. An opened group has a serial number of its own, and an
+ * index above LIMIT_GROUPS. */
 #define PLACE_BITS 16
 #define PLACE_MASK (((uintptr_t)1 << PLACE_BITS) - 1)
 
@@ -27,7 +29,7 @@
 static atomic_uintptr_t serials;
 
 struct group {
-    hvd_belongs_fn *belongs; /* NULL: the list `ranks` decides */
+    hvd_belongs_fn *belongs; /* decides which ranks belong together; NULL: the list `ranks` does */
     void *arg;
     uint32_t *ranks; /* in rising order */
     size_t count;
@@ -36,7 +38,7 @@ struct group {
 struct groups {
     pthread_mutex_t lock;
     uintptr_t serial;
-    bool sealed; /* true: no group is added any more, so readers need no lock */
+    bool sealed; /* no group is added any more, so readers need no lock */
     struct VEC(struct group) made;
 };
 
@@ -105,6 +107,7 @@ int groups_add(struct groups *groups, hvd_belongs_fn *belongs, void *arg, hvd_gr
     return add_group(groups, &group, ret_group, err);
 }
 
+/* For qsort and bsearch: by rank. */
 static int compare_ranks(const void *left, const void *right)
 {
     uint32_t a = *(const uint32_t *)left;
@@ -113,8 +116,8 @@ static int compare_ranks(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Copies a list of ranks into group->ranks, in rising order. name: the function of hvd.h, for
- * errors. */
+/* Checks a list of ranks and copies it to ret_group->ranks, in rising order; the caller frees it.
+ * `name`: the function of hvd.h, for errors. */
 static int copy_ranks(const char *name, const int *ranks, size_t count, struct group *ret_group,
                       struct hvd_err *err)
 {
@@ -152,6 +155,8 @@ static int copy_ranks(const char *name, const int *ranks, size_t count, struct g
     return rc;
 }
 
+/* Adds a group whose one part has the listed ranks; the list is copied. Called before
+ * hvd_elastic_run begins. */
 int groups_add_ranks(struct groups *groups, const int *ranks, size_t count, hvd_group **ret_group,
                      struct hvd_err *err)
 {
@@ -171,6 +176,7 @@ int groups_add_ranks(struct groups *groups, const int *ranks, size_t count, hvd_
     return rc;
 }
 
+/* Called when hvd_elastic_run begins: no group can be added any more, so readers need no lock. */
 void groups_seal(struct groups *groups)
 {
     pthread_mutex_lock(&groups->lock);
@@ -203,12 +209,14 @@ bool groups_find(const struct groups *groups, const hvd_group *group, size_t *re
 
 /* ---- the roll of a round --------------------------------------------------------------------- */
 
+/* A rank of the round, and its colour in the group that is being divided: the number that the
+ * group's `belongs` has returned for it; -1: the rank is in no part. */
 struct member {
     int colour;
     uint32_t rank;
 };
 
-/* The state of making a roll: the list of the parts of each group, with the ranks of each part. */
+/* The data of roll_make while it divides one group after the other. */
 struct roll_maker {
     const struct groups *groups;
     struct roll *roll;
@@ -228,8 +236,9 @@ static int groups_compare_members(const void *left, const void *right)
     return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-/* Finds the colour of each member (the number that `belongs` returns; -1: the member is in no
- * part), and sorts the members by colour. `number` is the number of the group, for errors. */
+/* Finds the colour of each member (the number that `belongs` returns for it; for a group with a
+ * list: 0 if the list has it, else -1), and sorts the members by colour. `number` is the number of
+ * the group, for errors. */
 static int sort_members(const struct group *group, size_t number, const struct place *places,
                         struct member *members, uint32_t size, struct hvd_err *err)
 {
@@ -361,6 +370,7 @@ void roll_free(struct roll *roll)
 /* ---- groups that are opened while the round runs ------------------------------------------------
  */
 
+/* Checks that one more group may be opened in this round. */
 static int check_room(const struct roll *roll, struct hvd_err *err)
 {
     if (roll->opened_count < LIMIT_OPENED)
@@ -373,9 +383,9 @@ static int check_room(const struct roll *roll, struct hvd_err *err)
 }
 
 /* Divides the ranks of the round by the rule of a group that is being opened. *opening gets this
- * rank's part, the size of the largest part, and a hash of all parts, by which the members
- * notice that they do not agree. The new group lies behind the last entry that other threads
- * look at, until roll_add makes it visible. */
+ * rank's part, the size of the largest part, and a hash of all parts, by which the members notice
+ * that they do not agree. The new group is written behind the last entry of roll->opened, where no
+ * other thread looks; roll_add makes it visible. */
 static int divide_opened(struct roll *roll, const struct group *group, struct coll_opening *opening,
                          struct hvd_err *err)
 {
@@ -407,7 +417,8 @@ static int divide_opened(struct roll *roll, const struct group *group, struct co
         ranks[i] = members[i].rank;
         if (members[i].rank == roll->rank)
             opened.place = i - first;
-        /* the part of this rank has all members with the same colour */
+        /* `first` is the same for all members of this colour: so this rank's part gets all of
+         * them */
         if (members[i].rank == roll->rank)
             opened.ranks.items = &ranks[first];
         if (opened.ranks.items == &ranks[first])
@@ -450,8 +461,8 @@ int roll_divide_ranks(struct roll *roll, const int *ranks, size_t count,
     return rc;
 }
 
-/* Makes the list of a group that its members alone open (groups.h). As in divide_opened, no other
- * thread looks at it until roll_add. */
+/* Makes the list of a group that its members alone open (groups.h). The list is written behind the
+ * last entry of roll->opened, where no other thread looks until roll_add. */
 int roll_gather(struct roll *roll, const int *ranks, size_t count, struct coll_ranks *ret_ranks,
                 struct hvd_err *err)
 {
@@ -489,6 +500,7 @@ int roll_gather(struct roll *roll, const int *ranks, size_t count, struct coll_r
     return 0;
 }
 
+/* Makes the group that was divided or gathered last visible, and gives it a handle. */
 void roll_add(struct roll *roll, hvd_group **ret_group)
 {
     struct roll_opened *opened = &roll->opened[roll->opened_count++];
@@ -526,12 +538,16 @@ void roll_close(struct roll *roll, size_t part)
     roll->opened[part - roll->part_count - 1].handle = 0;
 }
 
+/* Returns the ranks of a part, by its number from 1. The parts of groups that were opened in this
+ * round have the numbers after the parts of all other groups. */
 static const struct coll_ranks *roll_part(const struct roll *roll, size_t part)
 {
     return part <= roll->part_count ? &roll->parts[part - 1]
                                     : &roll->opened[part - roll->part_count - 1].ranks;
 }
 
+/* true: the members of this part alone have opened its group, so other ranks do not know of its
+ * calls. */
 bool roll_is_apart(const struct roll *roll, size_t part)
 {
     return part > roll->part_count && roll->opened[part - roll->part_count - 1].apart;

@@ -17,14 +17,15 @@ struct groups;
 int groups_create(struct groups **ret_groups) MUST_CHECK;
 void groups_free(struct groups *groups);
 
-/* Adds a group. For each place, `belongs` says to which part of the group the place belongs. Any
- * thread may call this function. HVD_E_STATE: called after groups_seal. */
+/* Adds a group. For each place (the ranks and sizes of one worker), `belongs` says to which part of
+ * the group the worker belongs. Any thread may call this function. HVD_E_STATE: called after
+ * groups_seal. */
 int groups_add(struct groups *groups, hvd_belongs_fn *belongs, void *arg, hvd_group **ret_group,
                struct hvd_err *err) MUST_CHECK;
 /* Adds a group of the listed ranks; the list is copied. */
 int groups_add_ranks(struct groups *groups, const int *ranks, size_t count, hvd_group **ret_group,
                      struct hvd_err *err) MUST_CHECK;
-/* No group can be added after this call. */
+/* Called when hvd_elastic_run begins: no group can be added after this call. */
 void groups_seal(struct groups *groups);
 bool groups_are_sealed(struct groups *groups);
 
@@ -32,7 +33,8 @@ bool groups_are_sealed(struct groups *groups);
  * false: there is no such group. */
 bool groups_find(const struct groups *groups, const hvd_group *group, size_t *ret_index);
 
-/* How a group is divided: `listed` is true: by a list of ranks; else by the function `belongs`. */
+/* How the ranks of a round are divided into the parts of a group: by a list of ranks (`listed`
+ * true), or by the function `belongs`. */
 struct group_rule {
     hvd_belongs_fn *belongs;
     void *arg;
@@ -43,9 +45,11 @@ struct group_rule {
 
 /* A group that was opened while the round runs; it ends with the round. */
 struct roll_opened {
-    uintptr_t handle;        /* 0: the group is closed */
-    bool apart;              /* true: its members alone have opened it */
-    size_t number;           /* counts the groups that all ranks have opened, from 1; 0: `apart` */
+    uintptr_t handle; /* the handle that the program has; 0: the group is closed */
+    /* only its members have opened the group (hvd_group_open); other ranks do not know of it */
+    bool apart;
+    /* this is the n-th group that all ranks have opened in the round, counted from 1; 0: `apart` */
+    size_t number;
     struct coll_ranks ranks; /* the ranks of this rank's part, which make collectives together;
                                 count 0: this rank is in no part */
     uint32_t place;          /* index of this rank in `ranks` */
@@ -61,13 +65,13 @@ struct roll_group {
 
 struct roll {
     uint32_t rank, size;
-    struct roll_group *groups; /* one for each group that was added */
+    struct roll_group *groups; /* one item for each group that was added before the run */
     size_t group_count;
     /* the parts of all groups, in an order that is equal on all members */
     struct coll_ranks *parts;
     size_t part_count;
-    uint32_t *ranks;      /* memory for the ranks of all `parts` */
-    struct place *places; /* the places of all ranks */
+    uint32_t *ranks;      /* the memory in which the ranks of all `parts` are */
+    struct place *places; /* the ranks and sizes of each rank, for `belongs` */
     /* The first opened group has the part number part_count + 1. The entry behind the last opened
      * group is used while one more group is being divided. */
     struct roll_opened opened[LIMIT_OPENED + 1];
@@ -75,8 +79,9 @@ struct roll {
     size_t shared_count; /* the number of groups that all ranks have opened: equal on all members */
 };
 
-/* Makes the roll of a round; calls `belongs` for each member. groups may be NULL: there are none.
- * HVD_E_INVAL: a `belongs` function returned less than -1. */
+/* Makes the roll of a round: which ranks are in which part of each group. Calls the `belongs` of
+ * each group for each member. groups NULL: the program has created none. HVD_E_INVAL: a `belongs`
+ * function returned less than -1. */
 int roll_make(const struct groups *groups, const struct msg_member_list *members,
               uint64_t incarnation, struct roll **ret_roll, struct hvd_err *err) MUST_CHECK;
 void roll_free(struct roll *roll);
@@ -89,8 +94,9 @@ int roll_divide(struct roll *roll, hvd_belongs_fn *belongs, void *arg, struct co
                 struct hvd_err *err) MUST_CHECK;
 int roll_divide_ranks(struct roll *roll, const int *ranks, size_t count,
                       struct coll_opening *opening, struct hvd_err *err) MUST_CHECK;
-/* The same for a group that its members alone open: *ret_ranks gets the listed ranks, in rising
- * order. HVD_E_INVAL: also if this rank is not in the list, or the round does not have a rank. */
+/* Does the same for a group that its members alone open: *ret_ranks gets the listed ranks, in
+ * rising order. HVD_E_INVAL: also if this rank is not in the list, or the round does not have a
+ * rank. */
 int roll_gather(struct roll *roll, const int *ranks, size_t count, struct coll_ranks *ret_ranks,
                 struct hvd_err *err) MUST_CHECK;
 /* roll_add adds the group that was divided last; roll_give_up drops it. */
@@ -100,7 +106,8 @@ void roll_give_up(struct roll *roll);
  * *ret_part gets the number of the group in the round's collectives. */
 const struct roll_opened *roll_find(const struct roll *roll, const hvd_group *group,
                                     size_t *ret_part);
-void roll_close(struct roll *roll, size_t part); /* from now on roll_find does not find the group */
+/* closes the opened group: from now on roll_find does not find it */
+void roll_close(struct roll *roll, size_t part);
 
 /* true: the members of this part alone have opened it, so other ranks do not know of its calls. */
 bool roll_is_apart(const struct roll *roll, size_t part);

@@ -14,9 +14,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A load is tried again when another process has saved a new checkpoint meanwhile. It is also tried
- * again when no checkpoint was found, because a save may have completed a new checkpoint and
- * removed the old one during the search. */
+/* LOAD_ATTEMPTS: how often a load is tried, if each attempt finds a newer checkpoint than the one
+ * before (another process saves meanwhile). LOAD_ATTEMPTS_NONE: how often it is tried if no
+ * checkpoint is found: a save may have completed a new checkpoint and removed the old one during
+ * the search. */
 #define LOAD_ATTEMPTS      100
 #define LOAD_ATTEMPTS_NONE 4
 
@@ -25,11 +26,12 @@ struct load {
     struct checkpoint_store *store;
     struct checkpoint_manifest manifest;
     struct checkpoint_reader *reader;
-    uint64_t commit; /* the number of the checkpoint that was read last; 0: none was read */
+    /* the commit of the checkpoint that the last attempt has found; 0: it has found none */
+    uint64_t commit;
 };
 
-/* Opens the checkpoint at `path`: the folder of one ("commit-12.5"), or a directory, whose newest
- * complete checkpoint is taken. */
+/* Opens the checkpoint at `path`: the folder of one checkpoint ("commit-12.5"), or a directory,
+ * whose newest complete checkpoint is opened. */
 static int load_open(struct load *load, const char *path, struct hvd_err *err)
 {
     size_t length = strlen(path);
@@ -61,46 +63,46 @@ static int load_open(struct load *load, const char *path, struct hvd_err *err)
     return rc ? rc : checkpoint_load(load->store, folder, &load->manifest, err);
 }
 
-/* Compares an entry of the state with that of the checkpoint. */
+/* Checks that the checkpoint has this entry of the state, with the same kind, type and size. */
 static int load_check(const struct load *load, const struct manifest_entry *ours,
                       struct hvd_err *err)
 {
     int64_t index = checkpoint_entry_find(load->reader, ours->name);
-    const struct msg_entry *theirs;
+    const struct msg_entry *stored;
 
     if (index < 0)
         return err_set(err, HVD_E_NOTFOUND,
                        "the checkpoint has no entry \"%s\"; load a checkpoint of this program",
                        ours->name);
-    theirs = &load->manifest.entries.items[index];
-    if (theirs->kind != ours->kind || theirs->custom != ours->custom)
+    stored = &load->manifest.entries.items[index];
+    if (stored->kind != ours->kind || stored->custom != ours->custom)
         return err_set(err, HVD_E_INVAL,
                        "entry \"%s\" is of another kind in the checkpoint; register the entry as "
                        "the program that wrote the checkpoint did",
                        ours->name);
-    if (ours->type && theirs->type && ours->type != theirs->type)
+    if (ours->type && stored->type && ours->type != stored->type)
         return err_set(
             err, HVD_E_INVAL,
             "entry \"%s\" consists of %s, and of %s in the checkpoint; register the entry as "
             "the program that wrote the checkpoint did",
-            ours->name, entry_type_text(ours->type), entry_type_text(theirs->type));
-    if (!ours->custom && ours->bytes != theirs->bytes)
+            ours->name, entry_type_text(ours->type), entry_type_text(stored->type));
+    if (!ours->custom && ours->bytes != stored->bytes)
         return err_set(err, HVD_E_INVAL,
                        "entry \"%s\" has %" PRIu64 " bytes, and %" PRIu64
                        " in the checkpoint; register the entry as the program that wrote the "
                        "checkpoint did",
-                       ours->name, ours->bytes, theirs->bytes);
+                       ours->name, ours->bytes, stored->bytes);
     return 0;
 }
 
-/* Loads the entries from the checkpoint at `path`, up to what saved_give does. load->commit says
- * which checkpoint it was; 0: none was found. */
+/* Reads the entries from the checkpoint at `path` into host memory; saved_give then writes them to
+ * the live state. load->commit says which checkpoint it was; 0: none was found. */
 static int load_attempt(struct load *load, const char *path, struct hvd_err *err)
 {
     struct saved_entry *one;
     uint32_t size = 1;
     uint32_t rank = 0;
-    bool mine; /* the checkpoint has the per-rank entries of this worker */
+    bool has_per_rank; /* the checkpoint has the per-rank entries of this worker */
     int rc;
 
     checkpoint_manifest_init(&load->manifest);
@@ -122,9 +124,9 @@ static int load_attempt(struct load *load, const char *path, struct hvd_err *err
         size = (uint32_t)hvd_size();
         rank = (uint32_t)hvd_rank();
     }
-    mine = load->manifest.ranks == size;
+    has_per_rank = load->manifest.ranks == size;
     VEC_EACH (one, &load->entries) {
-        one->left_out = one->entry->kind == ENTRY_PER_RANK && !mine;
+        one->left_out = one->entry->kind == ENTRY_PER_RANK && !has_per_rank;
         if (!rc && !one->left_out)
             rc = checkpoint_entry_read(load->reader, one->entry->name, rank, one->at,
                                        one->entry->bytes, &one->bytes, err);
@@ -135,8 +137,8 @@ static int load_attempt(struct load *load, const char *path, struct hvd_err *err
     return rc;
 }
 
-/* A save of another process may complete a newer checkpoint and remove this one while it is read.
- * So a failure counts when the next attempt finds no other checkpoint. */
+/* A save of another process may complete a newer checkpoint, and remove the one that is being read.
+ * So a failure is returned only if the next attempt finds no other checkpoint. */
 int hvd_state_load(hvd_state *state, const char *path)
 {
     struct load load = { .commit = 0 };

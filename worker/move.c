@@ -1,14 +1,16 @@
 /*
  * move.c: entries of the state whose memory moves (hvd_state_move).
  *
- * Called by the program. Invariant: no copy reads an address that has changed meanwhile: the move
- * waits for the copier, and only the training thread copies otherwise.
+ * Called by the program. Invariant: no copy reads an address that changes meanwhile: the move waits
+ * for the copier's thread, and all other copies are made by the training thread, which makes this
+ * call.
  */
 #include "worker/fail.h"
 #include "worker/state_device.h"
 
 #include <string.h>
 
+/* Notes the new address of an entry. All checks come first: on failure the old address stays. */
 int hvd_state_move(hvd_state *state, const char *name, void *at)
 {
     const struct gpu_device *device = NULL;
@@ -23,7 +25,8 @@ int hvd_state_move(hvd_state *state, const char *name, void *at)
                     state ? "name" : "state");
     if (worker_is_fork())
         return HVD_E_STATE;
-    /* An entry may move before a run, or if the training thread calls and copies nothing. */
+    /* An entry may move before a run, or at any time at which the training thread makes this call
+     * and is in no copy. */
     if (state->phase != STATE_IDLE &&
         ((state->phase != STATE_TRAINING && state->phase != STATE_BETWEEN) ||
          !pthread_equal(state->loop, pthread_self())))
@@ -53,6 +56,7 @@ int hvd_state_move(hvd_state *state, const char *name, void *at)
     if (rc)
         return rc;
     part->at = at;
-    state->live = 0; /* whether the bytes are those of a commit is not known */
+    /* the program may have changed the bytes, so no commit counts as equal to them */
+    state->live = 0;
     return 0;
 }

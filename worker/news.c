@@ -1,9 +1,10 @@
 /*
  * news.c: what hvd_news and hvd_news_fd tell of the running round.
  *
- * Called by ticket.c and rounds.c when `open`, `failed`, `news`, `round` or `cancelled` of struct
- * rounds has changed, or `coming` of struct news.
- * Invariant: the eventfd is readable exactly while hvd_news is not 0, and no news outlive train.
+ * Called by ticket.c and rounds.c when a field has changed from which the news follow: `open`,
+ * `failed`, `news`, `round` or `cancelled` of struct rounds, or `coming` of struct news. Invariant:
+ * the eventfd is readable exactly while hvd_news is not 0, and there are no news while train does
+ * not run.
  */
 #include "worker/news.h"
 
@@ -37,6 +38,8 @@ static void news_show(const struct news *news, bool readable)
     (void)moved;
 }
 
+/* Computes what hvd_news returns from the fields of struct rounds, and makes the eventfd readable
+ * if that is not 0. Called with the lock held, after each change of such a field. */
 void news_update(struct rounds *rounds)
 {
     struct news *news = &rounds->about;
@@ -54,6 +57,7 @@ void news_update(struct rounds *rounds)
         news_show(news, now != 0);
 }
 
+/* Returns the eventfd, which the first call makes. The caller holds the lock. */
 int news_open(struct news *news, struct hvd_err *err)
 {
     if (news->fd >= 0)

@@ -24,8 +24,9 @@ void news_release(struct news *news);
  * change of a field on which the news depend. The caller holds the lock. */
 void news_update(struct rounds *rounds);
 
-/* Returns the eventfd, which is made when it is first asked for, so that other programs do not pay
- * a descriptor for it. HVD_E_LIMIT: no descriptor is left. The caller holds the lock. */
+/* Returns the eventfd, which is made when it is first asked for, so that a program that does not
+ * call hvd_news_fd needs no descriptor for it. HVD_E_LIMIT: no descriptor is left. The caller holds
+ * the lock. */
 int news_open(struct news *news, struct hvd_err *err);
 
 /* ---- rounds.c: the caller does not hold the lock ---- */
@@ -33,6 +34,7 @@ int news_open(struct news *news, struct hvd_err *err);
 /* Notes whether a change of the membership is coming. The session's thread calls it. */
 void rounds_watch(struct rounds *rounds, bool coming);
 
+/* The results of hvd_news and hvd_news_fd. */
 int rounds_news(struct rounds *rounds);
 int rounds_news_fd(struct rounds *rounds, struct hvd_err *err);
 
@@ -40,9 +42,10 @@ int rounds_news_fd(struct rounds *rounds, struct hvd_err *err);
  * by an earlier failure. HVD_E_STATE: train does not run, or was told to return. */
 int rounds_revoke(struct rounds *rounds, const char *why, struct hvd_err *err) MUST_CHECK;
 
-/* Keeps the text for the code that train is about to return. HVD_E_STATE: train does not run. */
+/* Keeps the text of hvd_fail, which says why train is about to return its code. HVD_E_STATE: train
+ * does not run. */
 int rounds_keep_reason(struct rounds *rounds, const char *text, struct hvd_err *err) MUST_CHECK;
-/* Writes the text that was kept in this round; false: there is none. */
+/* Writes the text that rounds_keep_reason has kept in this round; false: there is none. */
 bool rounds_reason(struct rounds *rounds, char text[ERR_TEXT_MAX]);
 
 #endif

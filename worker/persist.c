@@ -11,6 +11,9 @@
 #include "worker/fail.h"
 #include "worker/state_internal.h"
 
+/* Makes a request for the newest commit of this round (number 0 of the round: the state with which
+ * it began). The driver's answer ends the request, except in a program that runs alone: its request
+ * ends at once, as there is no checkpoint directory. */
 int hvd_checkpoint(hvd_state *state, hvd_request **ret_request)
 {
     struct session_event event = { .kind = SESSION_PERSIST };

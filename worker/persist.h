@@ -1,7 +1,7 @@
 /*
- * persist.h: requests for a checkpoint (hvd_checkpoint) among the requests of requests.h. They are
- * in no queue: a message of the driver ends them, or the end of their round, of the run or of the
- * agent.
+ * persist.h: requests for a checkpoint (hvd_checkpoint) among the requests of requests.h. Such a
+ * request is in no queue: it ends by a message of the driver, or at the end of its round, of the
+ * run or of the agent.
  */
 #ifndef WORKER_PERSIST_H
 #define WORKER_PERSIST_H
@@ -19,8 +19,8 @@ void requests_persisted(struct rounds *rounds, uint64_t commit, int code, const 
  * Round UINT64_MAX: the agent is gone. The caller holds the lock. */
 void requests_cancel_persists(struct rounds *rounds, uint64_t round);
 
-/* true: a thread waits for a checkpoint that it has asked for itself. Only the training thread asks
- * for checkpoints, so during this wait it is not stalled. */
+/* true: a thread waits for a checkpoint for which it has asked itself. Only the training thread can
+ * ask, so the training thread waits for the driver, and the watchdog must not report it. */
 bool rounds_persist(struct rounds *rounds);
 
 #endif

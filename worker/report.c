@@ -12,8 +12,9 @@
 
 #include <string.h>
 
-/* Tells the driver's log of the first value of this worker that is refused; the program may ignore
- * the code, and then no operator would hear of it. */
+/* Tells the driver's log why a value was refused; only the first refusal of a worker is told. The
+ * program may ignore the code of hvd_report, and no operator would hear of the mistake. Returns the
+ * code. */
 static int report_refuse(struct worker *worker, int code)
 {
     bool first = !atomic_exchange(&worker->reports.refused, true);
@@ -24,11 +25,14 @@ static int report_refuse(struct worker *worker, int code)
     return code;
 }
 
+/* Notes the newest commit of this worker: each value that the program reports is shown with it. */
 void worker_note_commit(struct worker *worker, uint64_t commit)
 {
     atomic_store_explicit(&worker->reports.commit, commit, memory_order_relaxed);
 }
 
+/* Writes the value to the slot of its name in the page. On other ranks than 0, and in a program
+ * that runs alone, the value is not shown, so nothing is written. */
 int hvd_report(const char *name, double value)
 {
     struct worker *worker = worker_enter();

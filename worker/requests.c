@@ -3,10 +3,10 @@
  * thread, in the order of the calls (hvd_start).
  *
  * collective.c calls here for the program, rounds.c when a round ends. Invariant: pending requests
- * are in one order, they have the ticket from the first request to the last, and one thread at a
- * time makes their calls: the library's, or one that waits for a request; so all ranks make their
- * calls in one order. fusion.c says which requests become one operation. Unless a comment says
- * otherwise the lock of struct rounds is held.
+ * are in one order; together they have the ticket (the right to be inside a collective) from the
+ * first request to the last, and one thread at a time makes their calls: the library's, or one that
+ * waits for a request; so all ranks make their calls in one order. fusion.c says which requests
+ * become one operation. Unless a comment says otherwise the lock of struct rounds is held.
  */
 #include "base/limits.h"
 #include "base/mem.h"
@@ -19,8 +19,9 @@
 #include "worker/persist.h"
 #include "worker/rounds_internal.h"
 
-/* A handle of the program (hvd_request *) is no pointer. It is made of a number that is never
- * used twice, and of the index of the request in `all`; both count from 1. */
+/* The handle of the program (hvd_request *) is no pointer. It is made of a number that is never
+ * used twice, in the high bits, and of the index of the request in `all`, in the low PLACE_BITS;
+ * both count from 1. */
 #define PLACE_BITS 16
 #define PLACE_MASK (((uintptr_t)1 << PLACE_BITS) - 1)
 _Static_assert(LIMIT_REQUESTS < (1 << PLACE_BITS), "the index of a request is part of its name");
@@ -43,9 +44,12 @@ void requests_release(struct requests *requests)
     pthread_cond_destroy(&requests->work);
 }
 
+/* Makes a request unused: its handle is not found any more, and the struct can be taken for another
+ * call. */
 static void request_put_back(struct requests *requests, struct request *request)
 {
-    request->name &= PLACE_MASK; /* a handle with number 0 was never given to the program */
+    /* only the index is left: a handle without a number is never given to the program */
+    request->name &= PLACE_MASK;
     request->next = requests->unused;
     requests->unused = request;
 }
@@ -88,7 +92,7 @@ static int request_reserve(struct requests *requests, struct hvd_err *err)
 /* Takes an unused request, which must be there, and gives it a new handle. */
 static struct request *request_take(struct requests *requests)
 {
-    /* The counter belongs to the process, so no name is used twice, even after hvd_shutdown and
+    /* The counter belongs to the process, so no handle is given twice, even after hvd_shutdown and
      * hvd_init. */
     static atomic_uintptr_t numbers;
     struct request *request = requests->unused;
@@ -102,7 +106,9 @@ static struct request *request_take(struct requests *requests)
 
 /* ---- requests for a checkpoint --------------------------------------------------------------- */
 
-/* A request that was waited for has only its index as a name, and is not touched. */
+/* Ends the requests for a checkpoint of a commit up to this number, with this code. A request
+ * without a number in its handle is unused, one without a commit is a collective: neither is
+ * touched. */
 static void requests_end_persists(struct rounds *rounds, uint64_t commit, int code,
                                   const char *text)
 {
@@ -121,6 +127,8 @@ static void requests_end_persists(struct rounds *rounds, uint64_t commit, int co
     pthread_cond_broadcast(&requests->done);
 }
 
+/* Ends the requests for a checkpoint of a commit of this round or an earlier one, because the round
+ * was revoked. UINT64_MAX: the agent is gone, which ends all of them. */
 void requests_cancel_persists(struct rounds *rounds, uint64_t round)
 {
     if (round == UINT64_MAX)
@@ -131,6 +139,8 @@ void requests_cancel_persists(struct rounds *rounds, uint64_t round)
                               "after the next commit");
 }
 
+/* Makes a request for a checkpoint of this commit, and gives its handle to the program. The driver
+ * is asked by the caller. */
 int requests_persist(struct rounds *rounds, uint64_t commit, hvd_request **ret_request,
                      struct hvd_err *err)
 {
@@ -144,7 +154,8 @@ int requests_persist(struct rounds *rounds, uint64_t commit, hvd_request **ret_r
         request->commit = commit;
         request->owner = pthread_self();
         *ret_request = (hvd_request *)request->name;
-        /* A round that was cancelled before has ended the requests that there were. */
+        /* The round of this commit was cancelled already, and no later message ends this request:
+         * it ends now. */
         if (COMMIT_ROUND_OF(commit) <= rounds->cancelled)
             requests_cancel_persists(rounds, rounds->cancelled);
     }
@@ -161,8 +172,8 @@ void requests_persisted(struct rounds *rounds, uint64_t commit, int code, const 
 
 /* ---- the queue ------------------------------------------------------------------------------- */
 
-/* Finishes the first `count` requests of the queue with this outcome. From then on the threads
- * that started these requests may free them. */
+/* Finishes the first `count` requests of the queue with this outcome. From then on the threads that
+ * wait for these requests may free them. */
 static void finish_first(struct rounds *rounds, size_t count, const struct hvd_err *outcome)
 {
     struct requests *requests = &rounds->requests;
@@ -178,16 +189,18 @@ static void finish_first(struct rounds *rounds, size_t count, const struct hvd_e
             requests->blocked = NULL;
     }
     atomic_fetch_add_explicit(&rounds->calls, count, memory_order_relaxed);
-    if (!requests_pend(requests)) { /* the ticket of the pending requests is free now */
+    /* no request is pending any more, so the ticket that they shared is given back */
+    if (!requests_pend(requests)) {
         ticket_update(rounds);
-        if (!requests->coming) /* otherwise the thread that appends a request keeps the ticket */
+        /* otherwise a thread is about to append a request, and keeps the ticket */
+        if (!requests->coming)
             ticket_give(rounds);
     }
     pthread_cond_broadcast(&requests->done);
 }
 
-/* Ends all pending requests with HVD_E_REVOKED and the reason `why`. Called while the first
- * batch is not in progress. */
+/* Ends all pending requests with HVD_E_REVOKED and the reason `why`. Called while no thread makes
+ * the call of the first batch. */
 static void revoke_pending(struct rounds *rounds, const char *why)
 {
     struct hvd_err revoked;
@@ -198,8 +211,8 @@ static void revoke_pending(struct rounds *rounds, const char *why)
         finish_first(rounds, 1, &revoked);
 }
 
-/* Closes the open batch: its requests run without waiting for more requests. The caller does not
- * hold the lock. */
+/* Closes the open batch, to which more requests could be added, so that the call of its requests is
+ * made. The caller does not hold the lock. */
 void requests_flush(struct rounds *rounds)
 {
     if (!atomic_load_explicit(&rounds->requests.holds, memory_order_relaxed))
@@ -220,15 +233,15 @@ static int refuse_call(struct rounds *rounds, int code, const char *why, struct 
 
 /* ---- making the calls ------------------------------------------------------------------------ */
 
-/* Makes the call of the first batch. No batch may be in progress. The lock is released while the
- * call runs. */
+/* Makes the call of the first batch of the queue, and finishes its requests. No other thread may be
+ * making one. The lock is released while the call runs. */
 static void run_first(struct rounds *rounds)
 {
     struct requests *requests = &rounds->requests;
     struct hvd_err why = { 0 };
     struct coll_call call;
     size_t count = fusion_take(requests, &call);
-    int broken = 0; /* the code of a failure of the GPU */
+    int broken = 0; /* the code of a failure of the GPU; 0: none */
     int rc;
 
     requests->running = true;
@@ -249,7 +262,8 @@ static void run_first(struct rounds *rounds)
     requests->running = false;
     if (rc && requests->dropped)
         err_set(&why, rc, "%s", requests->dropped);
-    if (rc && rounds->failed) /* another call failed first, and its caller gets the code */
+    /* the caller of the call that failed first gets its code; all others get HVD_E_REVOKED */
+    if (rc && rounds->failed)
         why.code = HVD_E_REVOKED;
     ticket_note(rounds, rc, &why);
     finish_first(rounds, count, &why);
@@ -257,7 +271,8 @@ static void run_first(struct rounds *rounds)
         revoke_pending(rounds, why.text);
 }
 
-/* The thread that makes the call of each batch, unless a waiter is faster (await_request). */
+/* The thread that makes the call of each batch, unless a thread that waits for a request is faster
+ * (await_request). */
 static void *run_requests(void *arg)
 {
     struct rounds *rounds = arg;
@@ -285,8 +300,9 @@ void requests_close(struct rounds *rounds)
                           "hvd_shutdown was called before the checkpoint was complete; wait first");
     requests->closing = true;
     pthread_cond_signal(&requests->work);
-    while (requests->waiters) /* all requests are done, and the threads that wait for them are about
-                                 to return */
+    /* no request is pending any more; threads that have waited for one still use the lock, and are
+     * about to return */
+    while (requests->waiters)
         pthread_cond_wait(&requests->done, &rounds->lock);
     rounds_unlock(rounds);
     if (requests->threaded)
@@ -294,9 +310,9 @@ void requests_close(struct rounds *rounds)
     requests->threaded = false;
 }
 
-/* Ends all pending requests with HVD_E_REVOKED and the reason `why`, and waits until all are
- * done. If the first batch is in progress, it stays first in the queue until its thread has left
- * the call; the requests behind it end with it, or when their turn comes. */
+/* Ends all pending requests with HVD_E_REVOKED and the reason `why`, and waits until all are done.
+ * If the first batch is in progress, it stays first in the queue until its thread has left the
+ * call; the requests behind it end when its call has failed, or when they become the first. */
 void requests_drop(struct rounds *rounds, const char *why)
 {
     struct requests *requests = &rounds->requests;
@@ -315,8 +331,9 @@ void requests_drop(struct rounds *rounds, const char *why)
     requests->dropped = NULL;
 }
 
-/* Counts the collectives that the program has started and not waited for. A request whose handle
- * (`name`) has no number is unused; one with a `commit` is a checkpoint. */
+/* Counts the collectives that the program has started and not waited for. Unused requests (whose
+ * `name` has no number) do not count, nor do those for a checkpoint (`commit`) or a transfer
+ * (`queue`). */
 size_t requests_open(const struct requests *requests)
 {
     size_t open = 0;
@@ -329,7 +346,8 @@ size_t requests_open(const struct requests *requests)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* Checks and translates a call. The caller has the ticket, and does not hold the lock. */
+/* Checks a call and translates it for collectives/; a call on GPU memory also gets the program's
+ * stream. A wrong call ends the round. The caller has the ticket, and does not hold the lock. */
 static int read_call(struct rounds *rounds, const hvd_call *call, struct coll_call *ret_call,
                      struct hvd_err *err)
 {
@@ -352,7 +370,8 @@ static int run_now(struct rounds *rounds, const hvd_call *call, struct hvd_err *
 
     if (!rc)
         rc = coll_run(rounds->coll, &read, err);
-    if (!rc && read.kind == COLL_JOIN) { /* ranks may join after different numbers of requests */
+    /* ranks may call hvd_join after different numbers of requests, so all count anew from here */
+    if (!rc && read.kind == COLL_JOIN) {
         rounds_lock(rounds);
         fusion_begin(&rounds->requests);
         rounds_unlock(rounds);
@@ -374,13 +393,16 @@ static int check_alone(const struct requests *requests, struct hvd_err *err)
     return 0;
 }
 
+/* Begins a piece of work during which no other thread may make a call and the round stays (opening
+ * a group): takes the ticket, or shares that of the pending requests, and notes that a thread is
+ * coming. */
 int requests_come(struct rounds *rounds, struct hvd_err *err)
 {
     struct requests *requests = &rounds->requests;
     int rc;
 
     rounds_lock(rounds);
-    rc = ticket_allow(rounds, false /* a call of the program */, err);
+    rc = ticket_allow(rounds, false /* the program calls, not the library */, err);
     if (!rc)
         rc = requests_pend(requests) ? check_alone(requests, err) : ticket_take(rounds, err);
     if (!rc)
@@ -389,6 +411,8 @@ int requests_come(struct rounds *rounds, struct hvd_err *err)
     return rc;
 }
 
+/* Ends the work that requests_come has begun; a failure of it (`code`, `why`) becomes the failure
+ * of the round. */
 void requests_leave(struct rounds *rounds, int code, const struct hvd_err *why)
 {
     rounds_lock(rounds);
@@ -400,9 +424,10 @@ void requests_leave(struct rounds *rounds, int code, const struct hvd_err *why)
 }
 
 /* Puts a call at the end of the queue. The caller has the lock and the ticket (its own, or the
- * ticket of the pending requests), so the round stays the same and no other thread adds a call.
- * The lock is released while the call is checked; after that the round may have ended. `wrong`
- * is a reason to refuse the call at once; NULL: there is none. `waits`: see fusion_append. */
+ * ticket of the pending requests), so the round stays the same and no other thread adds a call. The
+ * lock is released while the call is checked; after that the round may have ended. `wrong` is a
+ * reason to refuse the call at once; NULL: there is none. waits true: this thread then waits for
+ * the result, so the call is not fused with others. */
 static int append_request(struct rounds *rounds, const hvd_call *call, const char *wrong,
                           bool waits, struct request *request, struct hvd_err *err)
 {
@@ -414,7 +439,8 @@ static int append_request(struct rounds *rounds, const hvd_call *call, const cha
     rounds_unlock(rounds);
     rc = wrong ? refuse_call(rounds, HVD_E_INVAL, wrong, err)
                : read_call(rounds, call, &request->call, err);
-    if (!rc && request->call.device) { /* notes the queued work that must be done before the call */
+    /* notes the work in the program's stream behind which the call must run */
+    if (!rc && request->call.device) {
         rc = gpu_note(rounds->gpu, &request->marks, &why);
         if (rc)
             rc = refuse_call(rounds, rc, why.text, err);
@@ -429,7 +455,7 @@ static int append_request(struct rounds *rounds, const hvd_call *call, const cha
                          err);
     ticket_note(rounds, rc, err);
     if (!rc)
-        rc = ticket_allow(rounds, false /* a call of the program */, err);
+        rc = ticket_allow(rounds, false /* the program calls, not the library */, err);
     if (rc) {
         if (!requests_pend(requests))
             ticket_give(rounds);
@@ -441,19 +467,22 @@ static int append_request(struct rounds *rounds, const hvd_call *call, const cha
 }
 
 /* Waits for a request until deadline_us, and returns the result of its call. HVD_E_TIMEOUT: the
- * request is not done. The lock is released while the thread waits, but not after it has seen that
- * the request is not done: the caller still finds it so, and keeps the handle. */
+ * request is not done. The lock is released while the thread waits. But once this function has
+ * found that the request is not done, the lock is held until it returns: so the caller finds the
+ * same, and keeps the handle. */
 static int await_request(struct rounds *rounds, const struct request *request, int64_t deadline_us,
                          struct hvd_err *err)
 {
     struct requests *requests = &rounds->requests;
     bool persists = request->commit && pthread_equal(request->owner, pthread_self());
     bool late;
-    int rc, told; /* told: the code that train must return */
+    int news; /* the code that train must return before the driver takes a checkpoint; 0: none */
+    int rc;
 
     requests->waiters++;
     atomic_fetch_add(&requests->persisting, persists);
-    /* Train must return, and the driver waits for that before it takes a checkpoint. */
+    /* a commit or check has told train to return; the driver takes no checkpoint before that, so
+     * this thread must not wait for one */
     late = persists && rounds->news;
     if (deadline_us == TIME_NEVER && request->queue) {
         transfers_help(request);
@@ -470,18 +499,19 @@ static int await_request(struct rounds *rounds, const struct request *request, i
     while (!request->done && !late)
         late = thread_cond_wait(&requests->done, &rounds->lock, deadline_us);
     late = !request->done;
-    told = late && persists ? rounds->news : 0;
-    rc = told ? HVD_E_STATE : late ? HVD_E_TIMEOUT : request->outcome.code;
-    if (told)
+    news = late && persists ? rounds->news : 0;
+    rc = news ? HVD_E_STATE : late ? HVD_E_TIMEOUT : request->outcome.code;
+    if (news)
         err_set(err, rc,
                 "the checkpoint is not complete, and a commit or check has returned %s; return "
                 "that code from train, and wait again when it is called again",
-                err_name(told));
+                err_name(news));
     else if (late)
         err_set(err, rc, "hvd_wait_for: the request is not done yet; call hvd_wait_for again");
     else if (rc && err)
         *err = request->outcome;
-    if (!rc && request->call.streamed) { /* later work in the program's stream finds the result */
+    /* work that the program queues in its stream from now on comes after the result */
+    if (!rc && request->call.streamed) {
         rounds_unlock(rounds);
         rc = gpu_pass_on(rounds->gpu, &request->marks, err);
         rounds_lock(rounds);
@@ -494,18 +524,20 @@ static int await_request(struct rounds *rounds, const struct request *request, i
 }
 
 /* Makes a call and waits for its result. If no request is pending, the calling thread makes the
- * call itself (run_now). Otherwise the call goes to the end of the queue. The caller does not hold
- * the lock. */
+ * call itself (run_now). Otherwise the call goes to the end of the queue, and the thread waits for
+ * it. A send or a receive goes to the queue of its channel instead. The caller does not hold the
+ * lock. */
 int requests_run(struct rounds *rounds, const hvd_call *call, struct hvd_err *err)
 {
     struct requests *requests = &rounds->requests;
     struct request request = { .next = NULL };
-    bool behind;
+    bool is_behind;
     int rc;
 
     if (call_is_transfer(call)) {
         rounds_lock(rounds);
-        rc = transfers_append(rounds, call, true /* waits */, &request, err);
+        rc = transfers_append(rounds, call, true /* this thread waits for the result */, &request,
+                              err);
         if (!rc)
             rc = await_request(rounds, &request, TIME_NEVER, err);
         rounds_unlock(rounds);
@@ -516,12 +548,13 @@ int requests_run(struct rounds *rounds, const hvd_call *call, struct hvd_err *er
     /* The ticket is not free: requests are pending, another thread is in a call, or the round
      * has ended. */
     rounds_lock(rounds);
-    rc = ticket_allow(rounds, false /* a call of the program */, err);
-    behind = requests_pend(requests);
-    if (!rc && behind) { /* the call goes to the end of the queue, and this thread waits for it */
+    rc = ticket_allow(rounds, false /* the program calls, not the library */, err);
+    is_behind = requests_pend(requests);
+    if (!rc && is_behind) { /* the call goes to the end of the queue, and this thread waits */
         rc = check_alone(requests, err);
         if (!rc)
-            rc = append_request(rounds, call, NULL, true /* waits */, &request, err);
+            rc = append_request(rounds, call, NULL, true /* this thread waits for the result */,
+                                &request, err);
         if (!rc) {
             requests->blocked = &request;
             rc = await_request(rounds, &request, TIME_NEVER, err);
@@ -531,7 +564,7 @@ int requests_run(struct rounds *rounds, const hvd_call *call, struct hvd_err *er
     }
     rounds_unlock(rounds);
     gpu_marks_release(&request.marks);
-    return rc || behind ? rc : run_now(rounds, call, err);
+    return rc || is_behind ? rc : run_now(rounds, call, err);
 }
 
 /* Starts a call: puts it at the end of the queue and returns its handle. The thread that makes the
@@ -547,12 +580,12 @@ int requests_start(struct rounds *rounds, const hvd_call *call, hvd_request **re
     int rc;
 
     rounds_lock(rounds);
-    rc = ticket_allow(rounds, false /* a call of the program */, err);
+    rc = ticket_allow(rounds, false /* the program calls, not the library */, err);
     if (!rc)
         rc = request_reserve(requests, err);
     if (!rc && transfers) {
         request = request_take(requests);
-        rc = transfers_append(rounds, call, false /* does not wait */, request, err);
+        rc = transfers_append(rounds, call, false /* this thread goes on at once */, request, err);
         if (rc)
             request_put_back(requests, request);
         else
@@ -573,7 +606,8 @@ int requests_start(struct rounds *rounds, const hvd_call *call, hvd_request **re
         rc = requests_pend(requests) ? check_alone(requests, err) : ticket_take(rounds, err);
     if (!rc) {
         request = request_take(requests);
-        rc = append_request(rounds, call, wrong, false /* does not wait */, request, err);
+        rc = append_request(rounds, call, wrong, false /* this thread goes on at once */, request,
+                            err);
         if (!rc && ret_request)
             *ret_request = (hvd_request *)request->name;
         else
@@ -590,8 +624,8 @@ static int no_such_request(struct hvd_err *err)
                    "each request of hvd_start and hvd_checkpoint");
 }
 
-/* Tells whether a request is done. A program that asks wants the request to run, so the batch
- * that has it is closed and waits for no further requests. The caller does not hold the lock. */
+/* Tells whether a request is done. A program that asks wants the request to be done, so an open
+ * batch that has the request is closed, and its call is made. The caller does not hold the lock. */
 int requests_test(struct rounds *rounds, hvd_request *request, int *ret_done, struct hvd_err *err)
 {
     const struct request *found;
@@ -616,12 +650,13 @@ int requests_test(struct rounds *rounds, hvd_request *request, int *ret_done, st
 
 int requests_wait(struct rounds *rounds, hvd_request *request, struct hvd_err *err)
 {
-    return requests_wait_for(rounds, request, -1 /* no limit */, err);
+    return requests_wait_for(rounds, request, -1 /* no time limit */, err);
 }
 
 /* Waits for a request, returns the result of its call, and ends its handle. The request counts as
- * waited for from the first wait on, also if that wait times out: only the program's calls, which
- * are the same on all ranks, may decide what is fused. The caller does not hold the lock. */
+ * waited for from the first wait on, also if that wait times out: what is fused must follow from
+ * the calls of the program alone, which are the same on all ranks, and not from times. The caller
+ * does not hold the lock. */
 int requests_wait_for(struct rounds *rounds, hvd_request *request, int64_t timeout_us,
                       struct hvd_err *err)
 {

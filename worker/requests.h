@@ -1,6 +1,7 @@
 /*
  * requests.h: collectives that the program starts and waits for later. A thread makes the started
- * calls one after another; while one is pending, the requests have the ticket (rounds_internal.h).
+ * calls one after another; while one is pending, they share the ticket, the right to be in a
+ * collective (rounds_internal.h).
  *
  *     start ──► pending ──► done ──wait──► gone
  *
@@ -26,16 +27,15 @@
 #define REQUESTS_FUSED_MAX 256 /* most requests in one operation */
 
 struct request {
-    /* next request of the same list: the open batch, the queue, or the unused requests */
-    struct request *next;
-    uintptr_t name;      /* the handle; the handle of an unused request is only its index */
-    uint64_t era, batch; /* the era and the batch in which the request was started */
+    struct request *next; /* in the same list: the open batch, the queue, or `unused` */
+    uintptr_t name;       /* the handle; the handle of an unused request is only its index */
+    uint64_t era, batch;  /* the era and the batch in which the request was started */
     bool done;
-    bool awaited;    /* true: a thread waits for the request */
-    bool counted;    /* true: a thread has waited for the request, and may have timed out */
-    uint64_t commit; /* not 0: no collective, but a checkpoint of this commit, or of a later one */
-    pthread_t owner; /* the thread that has asked for the checkpoint */
-    struct transfer_queue *queue; /* of a send or receive (transfers.h); NULL: a collective */
+    bool awaited;    /* a thread waits for the request now */
+    bool counted;    /* a thread has waited for it before; fusion counts that once */
+    uint64_t commit; /* not 0: a request for a checkpoint of this commit, or of a later one */
+    pthread_t owner; /* the thread that has asked for the checkpoint; else unused */
+    struct transfer_queue *queue; /* the queue of a send or receive (transfers.h); else NULL */
     struct coll_call call;
     struct gpu_marks marks; /* for GPU memory; the events are kept for the next use of the struct */
     struct hvd_err outcome; /* the result of the call, and the reason */
@@ -53,19 +53,18 @@ struct requests {
     struct VEC(struct request *) all;
     struct request *unused;
     struct request *first, *last; /* the queue of closed batches; NULL: it is empty */
-    bool running; /* the first batch is in progress: the thread makes it, or a waiter does */
+    bool running; /* the call of the first batch is being made: by `thread`, or by one that waits */
     struct batch open;
-    atomic_bool holds; /* a batch is open; may be read without the lock */
-    size_t room;       /* how many requests a batch may have */
-    uint64_t era;      /* number that grows when a round begins, and after each hvd_join */
-    uint64_t apart;    /* how many batches were made for groups that other ranks do not know */
+    atomic_bool holds; /* a batch is open; for readers without the lock */
+    size_t room;       /* how many requests the open or next batch may have (fusion.h) */
+    uint64_t era;      /* grows with each round and each hvd_join; fusion counts within one era */
+    uint64_t apart;    /* number of requests of groups that their members alone have opened */
     size_t unawaited;  /* requests of the era that the program has not waited for yet */
     struct request *batch[REQUESTS_FUSED_MAX]; /* the requests of the batch in progress */
     struct coll_piece pieces[REQUESTS_FUSED_MAX];
-    bool coming; /* a thread holds the ticket and is about to append a request */
-    /* the request for which a thread waits in hvd_run; NULL: none. The last one of the queue */
-    const struct request *blocked;
-    const char *dropped; /* why requests_drop ends all pending requests; NULL: it is not running */
+    bool coming;                   /* a thread holds the ticket and is about to append a request */
+    const struct request *blocked; /* the last one, if a thread waits for it in hvd_run */
+    const char *dropped; /* why all pending requests are being ended; NULL: they are not */
     bool closing, threaded;
     pthread_t thread;
     unsigned waiters;       /* number of threads that wait for a request */
@@ -74,6 +73,7 @@ struct requests {
     pthread_cond_t done;    /* wakes the waiters */
 };
 
+/* true: a collective that was started is not done yet */
 static inline bool requests_pend(const struct requests *requests)
 {
     return requests->first || requests->open.first;
@@ -90,16 +90,16 @@ int requests_start(struct rounds *rounds, const hvd_call *call, hvd_request **re
                    struct hvd_err *err) MUST_CHECK;
 int requests_test(struct rounds *rounds, hvd_request *request, int *ret_done,
                   struct hvd_err *err) MUST_CHECK;
-/* A thread that waits without a limit makes the call itself if no other thread has begun it. */
+/* Waits without a limit; makes the call in this thread if no other thread has begun it. */
 int requests_wait(struct rounds *rounds, hvd_request *request, struct hvd_err *err) MUST_CHECK;
-/* HVD_E_TIMEOUT: the request is not done after timeout_us, and stays; below 0: no limit. */
+/* timeout_us below 0: no limit. HVD_E_TIMEOUT: the request is not done; its handle stays. */
 int requests_wait_for(struct rounds *rounds, hvd_request *request, int64_t timeout_us,
                       struct hvd_err *err) MUST_CHECK;
 
 /* ---- called by rounds.c ---- */
 
-/* While a thread has come, no other thread may call, and the round stays; pending requests go on.
- * requests_leave gets the result of the thread's work. The caller does not hold the lock. */
+/* Stand around work, as opening a group, during which no other thread may call and the round stays;
+ * pending requests go on. requests_leave gets the result. The caller does not hold the lock. */
 int requests_come(struct rounds *rounds, struct hvd_err *err) MUST_CHECK;
 void requests_leave(struct rounds *rounds, int code, const struct hvd_err *why);
 
@@ -113,8 +113,8 @@ void requests_flush(struct rounds *rounds);
  * cancelled, and no other batch is begun. When the function returns, all requests are done. The
  * caller holds the lock; it is released while the function waits. */
 void requests_drop(struct rounds *rounds, const char *why);
-/* For hvd_shutdown: ends checkpoint requests with HVD_E_STATE, waits until all waiting threads have
- * returned, then ends the own thread. Nothing else may be pending; the caller has no lock. */
+/* For hvd_shutdown: ends requests for a checkpoint with HVD_E_STATE, waits until waiting threads
+ * have returned, ends `thread`. Nothing else may be pending; the caller does not hold the lock. */
 void requests_close(struct rounds *rounds);
 
 #endif

@@ -4,7 +4,7 @@
  *
  * The training loop enters, opens, settles and finishes rounds; the session's thread may cancel a
  * round at any moment; the watchdog calls rounds_look. Invariant: only the training loop replaces
- * the struct coll, and only when no thread has the ticket, that is, when none is in a collective.
+ * the struct coll, and only when no thread has the ticket (the right to be inside a collective).
  * All other data is under the lock.
  */
 #include "base/mem.h"
@@ -49,6 +49,8 @@ void rounds_use(struct rounds *rounds, struct gpu_use *gpu, struct timeline *tim
     rounds->timeline = timeline;
 }
 
+/* Sets the callback that connects this worker's agent to those that have the state, before the
+ * worker joins a round. */
 void rounds_use_reach(struct rounds *rounds, rounds_reach_fn *reach)
 {
     rounds->reach = reach;
@@ -62,9 +64,8 @@ void rounds_use_fusion(struct rounds *rounds, size_t bytes)
 /* ---- leaving --------------------------------------------------------------------------------- */
 
 /* Waits until no thread is in a collective. If one is, the round's collectives are cancelled, so
- * that it returns. If none is, they are not cancelled, because a cancel would disturb peers that
- * are still in their last collective. The caller holds the lock, which is released during the
- * wait. */
+ * that it returns. Otherwise they are not cancelled, because that would disturb peers that are
+ * still in their last collective. The caller holds the lock, which is released during the wait. */
 static void await_no_caller(struct rounds *rounds)
 {
     if (rounds->coll && atomic_load(&rounds->ticket) & TICKET_TAKEN)
@@ -72,9 +73,10 @@ static void await_no_caller(struct rounds *rounds)
     ticket_await(rounds);
 }
 
-/* Ends the call of a thread that is still in a collective, and waits until no work of the round on
- * a GPU touches memory. If the GPU does not end that work, the error is kept in `unsettled`, and no
- * later round can begin. Work that failed after its call had returned is a failure of the round. */
+/* Called before the state is restored or the round is freed: ends the call of a thread that is
+ * still in a collective, and waits until no work of the round on a GPU touches memory. If the GPU
+ * does not end that work, the error is kept in `unsettled`, and no later round can begin. Work that
+ * failed after its call had returned is a failure of the round. */
 int rounds_settle(struct rounds *rounds, struct hvd_err *err)
 {
     struct hvd_err why;
@@ -104,8 +106,8 @@ int rounds_settle(struct rounds *rounds, struct hvd_err *err)
     return rounds->unsettled.code;
 }
 
-/* Leaves the round: frees its collectives when no thread is in them. Returns the error of
- * rounds_settle: after it no further round can begin. */
+/* Leaves the round: forbids collectives, and frees them when no thread is inside. Returns the error
+ * of rounds_settle (the GPU does not end its work): then no further round can begin. */
 static int rounds_leave_now(struct rounds *rounds, struct hvd_err *err)
 {
     struct coll *old;
@@ -122,6 +124,8 @@ static int rounds_leave_now(struct rounds *rounds, struct hvd_err *err)
     return rc;
 }
 
+/* Frees all: first the thread that connects rounds ends, then the round is left, and last the
+ * thread of the requests ends. */
 void rounds_free(struct rounds *rounds)
 {
     if (!rounds)
@@ -130,7 +134,7 @@ void rounds_free(struct rounds *rounds)
     rounds_lock(rounds);
     prepare_give_up(rounds); /* a PREPARE may have come after rounds_close */
     rounds_unlock(rounds);
-    (void)rounds_leave_now(rounds, NULL /* no caller needs the error */);
+    (void)rounds_leave_now(rounds, NULL /* NULL: the error is not needed */);
     requests_close(rounds);
     requests_release(&rounds->requests);
     VEC_RELEASE(&rounds->transfers.queues);
@@ -158,9 +162,9 @@ void rounds_cancel(struct rounds *rounds, uint64_t round)
     rounds_unlock(rounds);
 }
 
-/* Leaves the last round and enters the round of `order`. prepared is true: the session believes
- * that the collectives of this round were prepared and connected beside the last round. If they
- * are gone nevertheless, this function makes and connects new ones. */
+/* Leaves the last round and enters the round of `order`. prepared true: the session knows that the
+ * collectives of this round were connected while the last round went on. If they are gone
+ * meanwhile, this function makes and connects new ones. */
 int rounds_enter(struct rounds *rounds, const struct rounds_order *order, bool prepared,
                  struct hvd_err *err)
 {
@@ -174,15 +178,16 @@ int rounds_enter(struct rounds *rounds, const struct rounds_order *order, bool p
     rounds_lock(rounds);
     if (prepared)
         coll = prepare_take(rounds, round, &roll);
-    prepared = coll != NULL; /* false: the collectives must be made and connected here */
+    /* false: nothing was prepared, and the collectives are made and connected here */
+    prepared = coll != NULL;
     rounds_unlock(rounds);
     if (!coll)
         rc = prepare_make(rounds, order, &coll, &roll, err);
     if (rc)
         return rc;
 
-    /* A rounds_cancel that comes after this point finds the collectives; `cancelled` shows one
-     * that came before. */
+    /* from here on rounds_cancel finds these collectives; a cancel that came before is seen in
+     * `cancelled` */
     rounds_lock(rounds);
     roll_free(rounds->roll);
     rounds->coll = coll;
@@ -221,6 +226,8 @@ void rounds_open(struct rounds *rounds, bool open)
     rounds_unlock(rounds);
 }
 
+/* Notes that a commit or a check has told train to return `news` (a code other than 0): with news
+ * above 0 no collective is allowed until the next round. */
 void rounds_tell(struct rounds *rounds, int news)
 {
     rounds_lock(rounds);
@@ -240,7 +247,7 @@ void rounds_finish(struct rounds *rounds)
     rounds->open = false;
     ticket_update(rounds);
     coll = rounds->coll;
-    /* if a thread is still in a collective, the round cannot be left normally */
+    /* if a thread is still in a collective, this worker cannot leave the round normally */
     if (!coll || ticket_take(rounds, NULL))
         coll = NULL;
     rounds_unlock(rounds);
@@ -276,6 +283,8 @@ void rounds_put(struct rounds *rounds, int code)
 
 /* ---- news of the round, and calls by which the program revokes it ---- */
 
+/* Called by the session's thread: notes whether a change of the membership is coming, which
+ * hvd_news tells the program. */
 void rounds_watch(struct rounds *rounds, bool coming)
 {
     rounds_lock(rounds);
@@ -299,22 +308,25 @@ int rounds_news_fd(struct rounds *rounds, struct hvd_err *err)
     return rc;
 }
 
+/* Called for hvd_revoke: ends the round for all members, as a failure of this rank would. */
 int rounds_revoke(struct rounds *rounds, const char *why, struct hvd_err *err)
 {
-    struct hvd_err told;
+    struct hvd_err why_revoked;
     int rc;
 
     rounds_lock(rounds);
-    rc = ticket_allow(rounds, false /* a call of the program */, err);
+    rc = ticket_allow(rounds, false /* the program calls, not the library */, err);
     if (!rc) {
-        coll_revoke(rounds->coll, &told, why);
-        ticket_note(rounds, HVD_E_REVOKED, &told);
+        coll_revoke(rounds->coll, &why_revoked, why);
+        ticket_note(rounds, HVD_E_REVOKED, &why_revoked);
         requests_cancel_persists(rounds, rounds->round);
     }
     rounds_unlock(rounds);
-    return rc == HVD_E_REVOKED ? 0 : rc; /* the round is over already */
+    /* HVD_E_REVOKED of ticket_allow: the round is over already, which is what the caller wants */
+    return rc == HVD_E_REVOKED ? 0 : rc;
 }
 
+/* Called for hvd_fail: keeps the text with which the program says why train will fail. */
 int rounds_keep_reason(struct rounds *rounds, const char *text, struct hvd_err *err)
 {
     struct hvd_err line; /* err_set cuts the text, and makes one line without control characters */
@@ -354,7 +366,7 @@ void rounds_why(struct rounds *rounds, struct hvd_err *ret_why)
     rounds_unlock(rounds);
 }
 
-/* Called before results on the GPU are committed. HVD_E_REVOKED: a collective was ended early,
+/* Called before results in GPU memory become a commit. HVD_E_REVOKED: a collective was ended early,
  * so the results may be wrong and must not be committed; the round then counts as failed. */
 int rounds_judge(void *rounds_at, struct hvd_err *err)
 {
@@ -388,12 +400,14 @@ bool rounds_look(struct rounds *rounds, struct coll_wait *ret_wait)
     ret_wait->operation = NULL;
     if (rounds->coll)
         coll_wait_look(rounds->coll, ret_wait);
+    /* no collective is in progress, but a thread waits for a request: a send or receive may be */
     if (rounds->coll && !ret_wait->operation && rounds->requests.waiters)
         coll_transfer_look(rounds->coll, ret_wait);
     rounds_unlock(rounds);
     return ret_wait->operation != NULL;
 }
 
+/* true: the training thread waits for a checkpoint for which it has asked (persist.h). */
 bool rounds_persist(struct rounds *rounds)
 {
     return atomic_load(&rounds->requests.persisting) != 0;
@@ -438,17 +452,18 @@ int rounds_group(struct rounds *rounds, const hvd_group *group, bool size, struc
 /* ---- groups that are opened while train runs ----------------------------------------------------
  */
 
-/* Takes the ticket for opening or closing a group; `what` is "opened" or "closed". While a
- * request is open on any rank, that rank refuses: the request could run before the opening here
- * and after it on another rank. This holds also for a request that is done but was not waited
- * for, because "done" depends on the time. */
+/* Takes the ticket for opening or closing a group; `what` is "opened" or "closed". If this rank has
+ * started requests for which it has not waited, the call is refused, and the round ends: such a
+ * request could run before the opening on this rank, and after it on another one. A request that is
+ * done counts too if it was not waited for, because the moment when it is done differs from rank to
+ * rank. */
 static int group_begin(struct rounds *rounds, const char *what, struct hvd_err *err)
 {
     size_t open;
     int rc;
 
     rounds_lock(rounds);
-    rc = ticket_allow(rounds, false /* a call of the program */, err);
+    rc = ticket_allow(rounds, false /* the program calls, not the library */, err);
     open = rc ? 0 : requests_open(&rounds->requests);
     if (!rc && open) {
         rc = err_set(err, HVD_E_BUSY,
@@ -464,8 +479,8 @@ static int group_begin(struct rounds *rounds, const char *what, struct hvd_err *
     return rc;
 }
 
-/* Ends the round because of a mistake on this rank alone: the other ranks would wait for this rank.
- */
+/* Ends the round because of a mistake on this rank alone, and gives the ticket back: otherwise the
+ * other ranks would wait for this rank. */
 static int group_refuse(struct rounds *rounds, int rc, const struct hvd_err *err)
 {
     (void)coll_refuse(rounds->coll, NULL, "%s", err->text);
@@ -507,8 +522,8 @@ int rounds_open_group(struct rounds *rounds, const struct group_rule *rule, hvd_
     return rc;
 }
 
-/* Opens a group among its members alone. Requests may be pending, because no other rank has a part
- * in this. */
+/* Opens a group among its members alone: no other rank makes this call, so requests of this rank
+ * may be pending. */
 int rounds_open_apart(struct rounds *rounds, const int *ranks, size_t count, uint64_t tag,
                       hvd_group **ret_group, struct hvd_err *err)
 {
@@ -538,8 +553,9 @@ int rounds_open_apart(struct rounds *rounds, const int *ranks, size_t count, uin
     return rc;
 }
 
-/* Closes a group that was opened in this round. If all ranks have opened the group, all make this
- * call, which is a collective then. */
+/* Closes a group that was opened in this round. If all ranks have opened the group, all of them
+ * make this call, and it is a collective; a group that its members alone have opened is closed by
+ * each of them alone. */
 int rounds_close_group(struct rounds *rounds, const hvd_group *group, struct hvd_err *err)
 {
     struct coll_opening opening = { .group = 0 };
@@ -551,7 +567,7 @@ int rounds_close_group(struct rounds *rounds, const hvd_group *group, struct hvd
 
     if (rc)
         return rc;
-    /* A group that only its members have opened is closed on this rank only. */
+    /* a group that its members alone have opened is closed on this rank, without a message */
     rounds_lock(rounds);
     closed = roll_find(rounds->roll, group, &part) && roll_is_apart(rounds->roll, part);
     if (closed)

@@ -18,11 +18,13 @@
 
 struct rounds;
 
-/* Tells the session how the preparation of a round has ended; outcome->code 0: the round is
- * connected. The connecting thread calls it; without memory for the round, rounds_prepare does. */
+/* A callback that tells the session how the preparation of a round has ended; outcome->code 0: the
+ * round is connected. The connecting thread calls it; rounds_prepare does if there is no memory for
+ * the round. */
 typedef void rounds_prepared_fn(void *arg, uint64_t round, const struct hvd_err *outcome);
 
-/* Creates the collectives of this process. groups is borrowed; NULL: there are none. */
+/* Creates the struct rounds of this process, in no round yet. groups stays the caller's; NULL:
+ * there are no groups. `prepared` is called with `arg`. */
 int rounds_create(const struct groups *groups, rounds_prepared_fn *prepared, void *arg,
                   struct rounds **ret_rounds, struct hvd_err *err) MUST_CHECK;
 
@@ -41,12 +43,13 @@ void rounds_use_fusion(struct rounds *rounds, size_t bytes);
 
 /* After this call no round is prepared, and the connecting thread does not call `prepared`. */
 void rounds_close(struct rounds *rounds);
-/* Ends a collective in progress and frees everything; calls no callback. */
+/* Ends a collective in progress and frees the struct with all that it has; calls no callback. */
 void rounds_free(struct rounds *rounds);
 
 /* ---- called by the session's thread; none of these functions waits ---- */
 
 void rounds_prepare(struct rounds *rounds, uint64_t incarnation, const struct msg *prepare);
+/* gives up the preparation of this round, and of any round before it */
 void rounds_abandon(struct rounds *rounds, uint64_t round);
 /* cancels this round and all earlier rounds */
 void rounds_cancel(struct rounds *rounds, uint64_t round);
@@ -62,7 +65,8 @@ struct rounds_order {
 };
 
 /* Leaves the last round and enters this one. prepared true: the collectives that were connected
- * before are used, if they are still there; else the function connects them. */
+ * while the last round went on are used, if they still exist; otherwise the function makes and
+ * connects them. */
 int rounds_enter(struct rounds *rounds, const struct rounds_order *order, bool prepared,
                  struct hvd_err *err) MUST_CHECK;
 
@@ -70,9 +74,9 @@ int rounds_enter(struct rounds *rounds, const struct rounds_order *order, bool p
  * all pending requests have ended, and the library does not touch their memory any more. */
 void rounds_open(struct rounds *rounds, bool open);
 
-/* Ends the call of a thread that is still in a collective, and waits until the round touches GPU
- * memory no more: then state there can be restored. HVD_E_TIMEOUT, HVD_E_IO: the GPU does not end
- * its work, so this process can never train again. */
+/* Ends the call of a thread that is still in a collective, and waits until no work of the round
+ * touches GPU memory any more: then entries of the state that are in GPU memory can be restored.
+ * HVD_E_TIMEOUT, HVD_E_IO: the GPU does not end its work, so this process can never train again. */
 int rounds_settle(struct rounds *rounds, struct hvd_err *err) MUST_CHECK;
 
 /* Leaves the round normally, because this worker has finished or goes on to the next round:
@@ -80,8 +84,8 @@ int rounds_settle(struct rounds *rounds, struct hvd_err *err) MUST_CHECK;
  * members whose GPU still reads or writes memory of this worker's GPU (coll_part). */
 void rounds_finish(struct rounds *rounds);
 
-/* Notes that train was told to return `news`. News above 0: until the next round every collective
- * returns HVD_E_STATE. */
+/* Notes that train was told to return the code `news`. A code above 0: until the next round every
+ * collective returns HVD_E_STATE. */
 void rounds_tell(struct rounds *rounds, int news);
 
 /* rounds_failed returns the code of the round's first failure; 0: the round has not failed.
@@ -89,8 +93,8 @@ void rounds_tell(struct rounds *rounds, int news);
 int rounds_failed(struct rounds *rounds);
 void rounds_why(struct rounds *rounds, struct hvd_err *ret_why);
 
-/* A copier_judge_fn, for any thread: judges whether the results that are on the device now may be
- * kept. HVD_E_REVOKED: a collective was cut short, although its call may have returned 0. */
+/* A copier_judge_fn, for any thread: says whether the results that are in GPU memory now may become
+ * a commit. HVD_E_REVOKED: a collective was ended early, although its call may have returned 0. */
 int rounds_judge(void *rounds, struct hvd_err *err) MUST_CHECK;
 
 /* ---- called for each collective of the program ---- */

@@ -7,11 +7,11 @@
 
 #include "worker/rounds.h"
 
-/* Opens a group in the running round, until its end, or closes such a group. All members make the
- * same call. HVD_E_BUSY: there are requests that were not waited for. */
+/* Opens a group until the running round ends. All members of the round make the same call.
+ * HVD_E_BUSY: this rank has requests for which it has not waited. */
 int rounds_open_group(struct rounds *rounds, const struct group_rule *rule, hvd_group **ret_group,
                       struct hvd_err *err) MUST_CHECK;
-/* Opens a group of the listed ranks, which alone make this call (coll_open_group). */
+/* Opens a group of the listed ranks. Only these ranks make this call (coll_open_group). */
 int rounds_open_apart(struct rounds *rounds, const int *ranks, size_t count, uint64_t tag,
                       hvd_group **ret_group, struct hvd_err *err) MUST_CHECK;
 /* Closes a group of either kind; one that its members alone have opened is closed on this rank. */

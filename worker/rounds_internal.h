@@ -52,13 +52,13 @@ struct rounds {
     struct timeline *timeline; /* NULL: collectives are not shown */
     size_t fusion_bytes;       /* the fusion threshold; 0: no requests are fused */
     rounds_prepared_fn *prepared;
-    rounds_reach_fn *reach; /* NULL: a joiner does not look for holders before its round */
+    rounds_reach_fn *reach; /* connects a joiner's agent to those that have the state; or NULL */
     void *arg;
     atomic_uint ticket;
     atomic_uint_fast64_t calls; /* ended collectives; written by the thread with the ticket */
 
     pthread_mutex_t lock;
-    /* signals that the next round has changed, or that the ticket was given back */
+    /* signalled when the next round has changed, or when the ticket was given back */
     pthread_cond_t changed;
     pthread_t thread; /* connects the next rounds */
     bool threaded;
@@ -68,11 +68,11 @@ struct rounds {
     struct coll *coll; /* of the running round; read by a thread with the ticket or the lock */
     struct roll *roll; /* of the running round; read by a thread with the ticket or the lock */
     uint64_t round;
-    uint64_t cancelled;       /* a round: that round and all earlier ones are cancelled */
-    bool open;                /* true: the program may call, because train is running */
-    int news;                 /* the news that train was told; 0: none */
-    _Atomic int failed;       /* the code of the round's first failure; 0: none */
-    struct hvd_err why;       /* the text of the failure in `failed` */
+    uint64_t cancelled; /* this round and all earlier rounds are cancelled */
+    bool open;          /* true: the program may call, because train is running */
+    int news;           /* the code that a commit or check has told train to return; 0: none */
+    _Atomic int failed; /* the code of the round's first failure; 0: none */
+    struct hvd_err why; /* the text of the failure in `failed` */
     struct hvd_err unsettled; /* code not 0: a GPU may still write for a collective that has ended,
                                  so no round can begin */
     struct news about;
@@ -92,7 +92,7 @@ void ticket_end(struct rounds *rounds, int code);
 /* ---- ticket.c: the caller holds rounds->lock ---- */
 
 /* Checks whether a collective may be called now, without looking whether the ticket is free.
- * inside: see rounds_get. HVD_E_STATE, HVD_E_REVOKED. */
+ * inside: see rounds_get. Fails with HVD_E_STATE, HVD_E_REVOKED. */
 int ticket_allow(const struct rounds *rounds, bool inside, struct hvd_err *err) MUST_CHECK;
 int ticket_take(struct rounds *rounds, struct hvd_err *err) MUST_CHECK; /* HVD_E_BUSY */
 void ticket_give(struct rounds *rounds);

@@ -2,10 +2,10 @@
  * rounds_prepare.c: the collectives of the next round, made and connected by a thread of their own
  * while the running round trains (PROTOCOL.md: PREPARE, PREPARED, ABANDON).
  *
- * rounds.c calls here; the session's thread says which round to prepare or to abandon. A struct
- * next_round is such a round, from its PREPARE message until the round is entered or given up.
- * Invariant: there is at most one struct next_round; and the callback `prepared` is called once for
- * each, unless the round was abandoned.
+ * Called by rounds.c, and on the session's thread, which says which round to prepare or to abandon.
+ * A struct next_round is such a round, from its PREPARE message until the round is entered or given
+ * up. Invariant: there is at most one struct next_round; and the callback `prepared` is called once
+ * for each, unless the round was abandoned.
  */
 #include "base/mem.h"
 #include "base/time.h"
@@ -13,8 +13,8 @@
 #include "worker/addresses.h"
 #include "worker/rounds_internal.h"
 
-/* How long the preparation waits for the connections of the GPUs. The running round trains
- * during this time. GPUs that need longer are connected when the new round has begun. */
+/* How long the preparation waits for the connections of the GPUs; the running round trains
+ * meanwhile. GPUs that need longer are connected when the new round has begun. */
 #define DEVICE_US (20 * TIME_S)
 
 static void next_round_free(struct next_round *next)
@@ -25,8 +25,9 @@ static void next_round_free(struct next_round *next)
     mem_free(next);
 }
 
-/* Makes the roll and the collectives of a round from its list of members. The caller connects them.
- * The caller does not hold the lock. */
+/* Makes the roll (which ranks are in which group) and the collectives of a round from its list of
+ * members. The collectives are not connected yet: the caller does that. The caller does not hold
+ * the lock. */
 int prepare_make(struct rounds *rounds, const struct rounds_order *order, struct coll **ret_coll,
                  struct roll **ret_roll, struct hvd_err *err)
 {
@@ -186,7 +187,8 @@ int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine, struct 
     return 0;
 }
 
-/* Ends the connecting thread: from now on no round is prepared. */
+/* Ends the connecting thread: from now on no round is prepared. Called before the session ends, to
+ * which that thread reports. */
 void rounds_close(struct rounds *rounds)
 {
     if (!rounds || !rounds->threaded)
@@ -224,6 +226,8 @@ void rounds_prepare(struct rounds *rounds, uint64_t incarnation, const struct ms
     rounds->prepared(rounds->arg, prepare->round, &err);
 }
 
+/* Called by the session's thread for ABANDON: the round that is being prepared, if it is this one
+ * or an earlier one, will not begin. */
 void rounds_abandon(struct rounds *rounds, uint64_t round)
 {
     rounds_lock(rounds);

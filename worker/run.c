@@ -65,7 +65,8 @@ static int begin_run(hvd_state *state, struct hvd_err *err)
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-/* Sets to their first values the fields of the state that belong to one round. */
+/* Called when a round begins: sets the fields of the state that are about one round to their first
+ * values, and ends the calls of hvd/store.h that are about earlier rounds. */
 static void begin_round(hvd_state *state, uint64_t round)
 {
     state->round = round;
@@ -84,7 +85,8 @@ static int call_resets(hvd_state *state)
 {
     for (size_t i = 0; i < state->resets.count; i++) {
         int rc = state->resets.items[i].call(state, state->resets.items[i].arg);
-        /* A callback must not return codes that only the library gives. */
+        /* These codes mean something that only the library can say, so a callback's use of one
+         * becomes HVD_E_STATE. */
         bool reserved = rc > 0 || rc == HVD_E_REVOKED || rc == HVD_E_LOST;
 
         if (rc)
@@ -97,8 +99,8 @@ static int call_resets(hvd_state *state)
     return 0;
 }
 
-/* true: train was told to return before the training was done, by a code other than 0. Then
- * train is called again, even if it has returned 0. */
+/* true: a collective, a commit or a check has told train to return before the training was done.
+ * Then train is called again, even if it has returned 0. */
 static bool is_interrupted(const hvd_state *state)
 {
     return rounds_failed(state->worker->rounds) || state->told == HVD_HOSTS_UPDATED ||
@@ -124,7 +126,8 @@ static void open_train(hvd_state *state)
 static int close_train(hvd_state *state, int rc)
 {
     struct worker *worker = state->worker;
-    /* the last error of this thread's calls in train */
+    /* the last error that a call of train has left in this thread; calls of this function may
+     * replace it */
     const struct hvd_err given = *fail_latest();
     char reason[ERR_TEXT_MAX];
     bool revoked;
@@ -135,8 +138,9 @@ static int close_train(hvd_state *state, int rc)
     rounds_open(worker->rounds, false);
     if (rounds_settle(worker->rounds, &state->broken))
         rc = state->broken.code;
-    /* The last commit may need a copy to the snapshot, so that other processes can read it. When
-     * the training is done, no process will. */
+    /* Other processes must be able to read the last commit, so it is copied to the snapshot (the
+     * memory that outlives this worker) if only the GPU has it. When the training is done, no
+     * process will read it. */
     if (rc == 0 && !is_interrupted(state))
         fenced = state_fence(state, fail_err());
     else
@@ -149,7 +153,7 @@ static int close_train(hvd_state *state, int rc)
     failed = rounds_failed(worker->rounds);
     revoked = worker_is_alone(worker) || failed ||
               session_thread_cancelled(worker->session, state->round);
-    if (rc == 0 && is_interrupted(state)) /* train is called again, and may return 0 then */
+    if (rc == 0 && is_interrupted(state)) /* the training is not done: train is called again */
         rc = failed ? failed : state->told;
     /* train may have made other calls after the failed one, which have changed this thread's
      * last error: the text of the first failure replaces it */
@@ -166,11 +170,11 @@ static int close_train(hvd_state *state, int rc)
                   "only codes that a call has returned",
                   err_name(rc));
     else if (rc < 0 && rc != HVD_E_REVOKED && rc != HVD_E_LOST &&
-             rounds_reason(worker->rounds, reason)) /* the program has said why */
+             rounds_reason(worker->rounds, reason)) /* hvd_fail has given the reason */
         rc = fail(rc, "%s", reason);
     else if (rc < 0 && fail_err()->code != rc && given.code == rc)
         *fail_err() = given;
-    else if (rc < 0 && fail_err()->code != rc) /* no call has returned this code */
+    else if (rc < 0 && fail_err()->code != rc) /* train's own code: no call has returned it */
         rc = fail(rc,
                   "train returned %d, an error of the program itself; look at the output of this "
                   "worker, and let the program call hvd_fail with the reason",
@@ -181,15 +185,16 @@ static int close_train(hvd_state *state, int rc)
 
 /* ---- the steps of a worker with a driver ----------------------------------------------------- */
 
+/* Passes an event of the training loop to the session. */
 static void say_event(const hvd_state *state, struct session_event event)
 {
     session_thread_say(state->worker->session, &event);
 }
 
 /* Enters a round: connects the collectives, calls the reset callbacks, and loads the state with
- * which the round begins. After a failure *err has the reason; the session then revokes the
- * round, and the loop may enter a later one. If state->broken is set, the reason is there, and
- * this worker cannot enter any round. */
+ * which the round begins. After a failure *err has the reason; the session then revokes the round,
+ * and the loop may enter a later one. If this worker cannot enter any round, state->broken has the
+ * code and the reason. */
 static int enter_round(hvd_state *state, const struct loop_order *order, struct hvd_err *err)
 {
     struct worker *worker = state->worker;
@@ -202,14 +207,15 @@ static int enter_round(hvd_state *state, const struct loop_order *order, struct 
     bool of_round;
     int rc;
 
-    /* from here on the library sees from a pointer whether it points to GPU memory */
+    /* if the process uses CUDA, the library sees from here on which pointers are to GPU memory */
     (void)cuda_if_used();
     timeline_events_enters(&worker->events, order->msg.u.round.cause);
     worker_begins(worker, WORKER_CONNECTS);
     rc = rounds_enter(worker->rounds, &of_msg, order->prepared, err);
     timeline_events_phase(&worker->events, "connect", rc);
-    if (rc == HVD_E_INVAL &&
-        !state->broken.code) /* this worker has other groups or settings than the other members */
+    /* HVD_E_INVAL: this worker has other groups or settings than the other members, and so it will
+     * be in each round */
+    if (rc == HVD_E_INVAL && !state->broken.code)
         state->broken = *err;
     if (rc)
         return rc;
@@ -219,8 +225,8 @@ static int enter_round(hvd_state *state, const struct loop_order *order, struct 
     timeline_events_round(&worker->events, order->round, &order->place);
     worker_begins(worker, WORKER_RESETS);
     rc = call_resets(state); /* a failure sets state->broken, and not *err */
-    /* For the watchdog this is still WORKER_CONNECTS, because the members wait for each other
-     * before a fetch, as they do when they connect. The fetch itself is WORKER_FETCHES. */
+    /* To the watchdog the worker connects again: before a fetch the members wait for each other, as
+     * they do when they connect. The fetch itself is WORKER_FETCHES. */
     worker_begins(worker, WORKER_CONNECTS);
     if (!rc)
         rc = state_sync(state, &order->msg, err);
@@ -262,13 +268,14 @@ static void run_leave_round(hvd_state *state, int rc)
         returned.failed = err.code;
         returned.text = err.text;
     } else if (rc == 0 && rounds_reason(rounds, err.text)) {
-        returned.text = err.text; /* the program has said why it fails after its training */
+        /* the training is done, but the program has failed, and has said why (hvd_fail) */
+        returned.text = err.text;
     } else if (rc && fail_err()->code == rc) {
         returned.text = fail_err()->text;
     }
     say_event(state, returned);
-    /* 0 or news: other members may still be in the last collective, or need a message of this
-     * worker */
+    /* 0 or news, no error: other members may still be in the last collective, or need a message of
+     * this worker */
     if (returned.code >= 0)
         rounds_finish(rounds);
 }
@@ -298,7 +305,8 @@ static bool take_round(hvd_state *state, const struct loop_order *order)
     return true;
 }
 
-/* Sends READY, and waits for the first order of the session. */
+/* Sends READY, with the addresses at which other members reach this worker and the commits that it
+ * holds, and waits for the first order of the session. */
 static int get_ready(hvd_state *state, struct loop_order *ret_order, struct hvd_err *err)
 {
     const struct worker *worker = state->worker;
@@ -336,7 +344,9 @@ static int get_ready(hvd_state *state, struct loop_order *ret_order, struct hvd_
     return 0;
 }
 
-/* The step of a worker with a driver; see hvd_elastic_next. */
+/* Carries out hvd_elastic_next for a worker of a job: ends the round that the program has trained
+ * in (trained true, with the code of train) or sends READY, and then carries out the session's
+ * orders until the program trains again or the run ends. */
 static int next_in_job(hvd_state *state, bool trained, int code)
 {
     struct loop_order order;
@@ -359,10 +369,13 @@ static int next_in_job(hvd_state *state, bool trained, int code)
     for (;;) {
         switch (order.kind) {
         case DO_ENTER: trains = take_round(state, &order); break;
-        case DO_RESTORE: /* back to the last commit; the session learns which commits are held */
+        /* goes back to the last commit, and tells the session which commits this worker holds */
+        case DO_RESTORE:
             list = (struct msg_held_list){ held, 0 };
             rc = 0;
-            if (!state->broken.code) /* otherwise a GPU may still write into live memory */
+            /* of a worker that cannot go on nothing is restored: a GPU may still write to its
+             * memory */
+            if (!state->broken.code)
                 rc = state_restore_newest(state, COPY_ALL, &err);
             if (rc && rc != HVD_E_NOTFOUND) /* HVD_E_NOTFOUND: there is no commit yet */
                 state->broken = err;
@@ -400,8 +413,8 @@ static int close_alone(hvd_state *state, int code)
     return rc ? rc : HVD_FINISHED;
 }
 
-/* The step of a worker without a driver: its round has one member, which no other process revokes.
- */
+/* Carries out hvd_elastic_next for a worker without a driver: its round has one member, which no
+ * other process revokes. */
 static int next_alone(hvd_state *state, bool trained, int code)
 {
     const struct place place = { .size = 1, .local_size = 1, .cross_size = 1 };
@@ -430,7 +443,8 @@ static int next_alone(hvd_state *state, bool trained, int code)
 /* ---- the run ----------------------------------------------------------------------------------
  */
 
-/* Ends the run with this code, which is news or an error. */
+/* Ends the run with this code (news or an error), and sees to it that hvd_last_error has its
+ * text. */
 static int run_end(hvd_state *state, int rc)
 {
     struct worker *worker = state->worker;
@@ -447,6 +461,8 @@ static int run_end(hvd_state *state, int rc)
     return rc;
 }
 
+/* Begins the run: from here on the entries of the state are fixed. A failure ends the run at
+ * once. */
 int hvd_elastic_begin(hvd_state *state)
 {
     int rc;
@@ -497,10 +513,12 @@ static int next_round(hvd_state *state, int code)
         rc = next_in_job(state, trained, code);
     if (rc)
         return run_end(state, rc);
-    fail_forget(); /* the error of the previous round */
+    fail_forget(); /* hvd_last_error is "" when the call succeeds */
     return 0;
 }
 
+/* The call of a program that has the training loop itself. In hvd_elastic_run the library makes
+ * this call, so the program must not. */
 int hvd_elastic_next(hvd_state *state, int code)
 {
     if (!worker_enter())

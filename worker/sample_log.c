@@ -34,7 +34,8 @@ int sample_log_init(struct sample_log *log, const char *folder, uint64_t incarna
     if (!rc && !(log->path = mem_strdup(buf_text(&text))))
         rc = HVD_E_NOMEM;
     buf_clear(&text);
-    for (; !rc && *name; name++) { /* writes the name as one word */
+    /* writes the name without blanks, which separate the words of a line */
+    for (; !rc && *name; name++) {
         if (*name == ' ' || *name == '%')
             rc = buf_printf(&text, "%%%02x", (unsigned)*name);
         else
@@ -58,6 +59,7 @@ void sample_log_release(struct sample_log *log)
     *log = (struct sample_log){ .fd = -1 };
 }
 
+/* Reports a failed system call on the log, with the text of errno. */
 static int log_failed(const struct sample_log *log, const char *what, struct hvd_err *err)
 {
     return err_set(err, HVD_E_IO,
@@ -65,8 +67,8 @@ static int log_failed(const struct sample_log *log, const char *what, struct hvd
                    log->path, what, strerror(errno));
 }
 
-/* Appends the line of one batch to the log. After an error the file has no part of the line, if the
- * file can be cut. */
+/* Appends the line of one batch to the log. After an error the part of the line that was written is
+ * cut off, if that is possible. */
 int sample_log_write(struct sample_log *log, const struct sample_place *place,
                      const hvd_batch *batch, struct hvd_err *err)
 {
@@ -99,14 +101,15 @@ int sample_log_write(struct sample_log *log, const struct sample_place *place,
     if (log->fd < 0) {
         slash = strrchr(log->path, '/');
         *slash = '\0';
-        (void)mkdir(*log->path ? log->path : "/", 0700); /* if this fails, open says why */
+        /* if the folder cannot be made, open fails and says why */
+        (void)mkdir(*log->path ? log->path : "/", 0700);
         *slash = '/';
         log->fd = open(log->path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (log->fd < 0)
             return log_failed(log, "open", err);
     }
-    /* The log gets the whole line or nothing: when the disk is full, the part that was written
-     * is cut off. */
+    /* The log gets the whole line or nothing: when the disk is full, the part that was written is
+     * cut off again. */
     before = lseek(log->fd, 0, SEEK_END);
     while (done < line->length) {
         ssize_t got = write(log->fd, line->data + done, line->length - done);
@@ -115,8 +118,10 @@ int sample_log_write(struct sample_log *log, const struct sample_place *place,
             continue;
         if (got < 0) {
             rc = log_failed(log, "write", err);
+            /* if the file cannot be cut, a part of the line stays; it has no newline, so hvd-audit
+             * ignores it */
             if (done && ftruncate(log->fd, before))
-                return rc; /* the part stays, but hvd-audit takes only lines with a newline */
+                return rc;
             return rc;
         }
         done += (size_t)got;

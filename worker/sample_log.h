@@ -26,8 +26,8 @@ struct sample_log {
     struct buf line;
 };
 
-/* Prepares the log. folder NULL or "": there is no log. When the first line is written, the file
- * is created, and also the folder if the folder's parent exists. HVD_E_NOMEM. */
+/* Prepares the log. folder NULL or "": there is no log. When the first line is written, the file is
+ * created, and also the folder if the folder's parent exists. Fails with HVD_E_NOMEM. */
 int sample_log_init(struct sample_log *log, const char *folder, uint64_t incarnation,
                     const char *name, uint64_t samples) MUST_CHECK;
 void sample_log_release(struct sample_log *log);

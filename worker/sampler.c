@@ -47,6 +47,8 @@ static void show_progress(struct hvd_sampler *sampler)
     pthread_mutex_unlock(&sampler->lock);
 }
 
+/* Called when a commit begins: keeps the progress for save_progress, which may be called later,
+ * when the program has asked for the next batch already. */
 static void note_progress(void *object)
 {
     struct hvd_sampler *sampler = object;
@@ -54,6 +56,7 @@ static void note_progress(void *object)
     sampler->committed = sampler->dealer.progress;
 }
 
+/* The save callback of the sampler's entry: writes the progress that note_progress has kept. */
 static int64_t save_progress(void *arg, void *into, size_t room)
 {
     const struct hvd_sampler *sampler = arg;
@@ -75,8 +78,8 @@ static int load_progress(void *arg, const void *from, size_t bytes)
     return 0;
 }
 
-/* Creates a sampler whose progress is an entry of the state. After state_own the state owns the
- * sampler, also if this function then fails. */
+/* Creates a sampler whose progress is an entry of the state. After the call of state_own the
+ * sampler belongs to the state, which frees it at its own end, also if this function then fails. */
 int hvd_sampler_create(hvd_state *state, const char *name, uint64_t samples, size_t batch,
                        hvd_batch_mode mode, uint64_t seed, hvd_sampler **ret_sampler)
 {
@@ -165,7 +168,7 @@ int hvd_sampler_next(hvd_sampler *sampler, hvd_batch *ret_batch)
         return rc;
     }
     rc = sample_log_write(&sampler->log, &shown, &batch, fail_err());
-    if (rc) /* a batch that cannot be logged counts as not dealt */
+    if (rc) /* a batch that cannot be logged is not used: the next call deals it again */
         sampler->dealer.progress = before;
     else
         *ret_batch = batch;
@@ -173,7 +176,8 @@ int hvd_sampler_next(hvd_sampler *sampler, hvd_batch *ret_batch)
     return rc;
 }
 
-/* Looks ahead from the progress that the training thread has shown last. */
+/* Computes a later batch from the progress that the training thread has shown last (show_progress);
+ * the progress does not change. */
 int hvd_sampler_at(hvd_sampler *sampler, uint64_t ahead, uint64_t *samples, size_t room,
                    hvd_batch *ret_batch)
 {

@@ -17,10 +17,11 @@
 #include <stdio.h>
 #include <sys/file.h>
 
-/* Rounds of a job count from 1: commits of this round are those that programs have saved. */
+/* The round in the numbers of checkpoints that programs save. Rounds of a job count from 1, so no
+ * commit of a job has it. */
 #define SAVED_ROUND 0
 
-#define SAVED_FILES 2 /* one for each kind of entries */
+#define SAVED_FILES 2 /* one file for the replicated entries, one for those per rank */
 
 struct save {
     struct saved entries;
@@ -33,9 +34,10 @@ struct save {
     size_t count; /* the number of files that were written */
 };
 
-/* A checkpoint_visit_fn. Before the new checkpoint is written: takes the highest number that a save
- * has used in this directory, also for one that is not complete. Afterwards: removes older ones. A
- * later call repeats a removal that fails. */
+/* A checkpoint_visit_fn. Before the new checkpoint is written (`complete` is false) it finds the
+ * highest number that a save has used in this directory, also of a checkpoint that is not complete.
+ * Afterwards it removes the older checkpoints; if one cannot be removed, the next save tries
+ * again. */
 static int save_visit(void *arg, const char *folder, uint64_t commit)
 {
     struct save *save = arg;
@@ -84,8 +86,8 @@ static int save_file(struct save *save, uint32_t kind, struct hvd_err *err)
     return rc;
 }
 
-/* Writes a whole checkpoint. One that has failed is removed, so that its bytes do not fill the
- * disk. */
+/* Writes a whole checkpoint. A checkpoint that could not be written as a whole is removed, so that
+ * its bytes do not fill the disk. */
 static int save_state_write(struct save *save, struct hvd_err *err)
 {
     const struct manifest *state = &save->entries.state->manifest;
@@ -94,7 +96,8 @@ static int save_state_write(struct save *save, struct hvd_err *err)
     uint64_t sum;
     int rc;
 
-    /* The lock ends with the store. If the file system has no locks, no lock is taken. */
+    /* The lock is released when the store is closed. On a file system without locks no lock is
+     * taken. */
     if (flock(checkpoint_store_directory(save->store), LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         return err_set(
             err, HVD_E_BUSY,
@@ -137,6 +140,8 @@ static int save_state_write(struct save *save, struct hvd_err *err)
     return rc;
 }
 
+/* Saves the live state: lists the entries, copies those of custom entries and of a GPU into host
+ * memory, and writes the checkpoint. All memory is freed on the way out. */
 int hvd_state_save(hvd_state *state, const char *path)
 {
     struct save save = { .store = NULL };

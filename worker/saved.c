@@ -16,6 +16,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* Checks that hvd_state_save or hvd_state_load (`call`) may run now: before a run, or in train. In
+ * train it then waits for a commit that is being copied. */
 int saved_begin(hvd_state *state, const char *call, const char *path)
 {
     int rc;
@@ -37,6 +39,9 @@ int saved_begin(hvd_state *state, const char *call, const char *path)
     return state_fence(state, fail_err());
 }
 
+/* Returns the code with which a function of hvd.h ends, and puts its name before the text of a
+ * failure. Codes about a round (HVD_E_REVOKED ...) become HVD_E_IO, because the library would act
+ * on such a code if train returned it. */
 int saved_end(const char *call, int code)
 {
     bool reserved = code == HVD_E_REVOKED || code == HVD_E_LOST || code == HVD_E_TIMEOUT ||
@@ -45,8 +50,9 @@ int saved_end(const char *call, int code)
     return code ? err_prefix(fail_err(), reserved ? HVD_E_IO : code, "%s", call) : 0;
 }
 
-/* A custom entry may have much more room than it uses: only pages that are written take memory. So
- * the memory of the room is mapped, but not reserved. */
+/* Lists the entries, and maps host memory for custom entries and those on a GPU. A custom entry may
+ * have much more room than it uses, and only pages that are written take memory: so its memory is
+ * mapped, but not reserved. */
 int saved_init(struct saved *saved, hvd_state *state, struct hvd_err *err)
 {
     const struct manifest_entry *entry;
@@ -91,10 +97,12 @@ int saved_init(struct saved *saved, hvd_state *state, struct hvd_err *err)
     return rc;
 }
 
+/* Frees the host memory of the entries. If the GPU does not answer, it may still write there: that
+ * memory stays mapped. */
 void saved_release(struct saved *saved)
 {
     struct saved_entry *one;
-    /* false: the device does not answer, and may still write to the memory */
+    /* false: the GPU does not answer, and may still write to the memory, which then stays mapped */
     bool quiet = device_copy_close(saved->opened);
 
     VEC_EACH (one, saved) {
@@ -114,7 +122,8 @@ static int saved_follow(const struct saved *saved, struct hvd_err *err)
     return device_copy_after(saved->device_copy, stream, err);
 }
 
-/* A device_copy_queue_fn: queues the copy of one entry, which is a piece here. */
+/* A device_copy_queue_fn: queues the copy of one entry, whose index is `piece`, from the GPU to
+ * host memory. Entries in host memory need no copy. */
 static int saved_queue(void *arg, uint64_t piece)
 {
     const struct saved *saved = arg;
@@ -126,6 +135,8 @@ static int saved_queue(void *arg, uint64_t piece)
                                one->bytes);
 }
 
+/* Copies the live state into host memory: entries on a GPU by a copy of the GPU, custom entries by
+ * their save functions. Called for hvd_state_save. */
 int saved_take(struct saved *saved, struct hvd_err *err)
 {
     hvd_state *state = saved->state;
@@ -142,8 +153,8 @@ int saved_take(struct saved *saved, struct hvd_err *err)
             rc = device_copy_landed(saved->device_copy, i);
         settled = device_copy_settle(saved->device_copy, err);
     }
-    /* In a round the results of a collective that was cut short are undefined: they are not saved.
-     */
+    /* In train a collective may have been ended early: its results are undefined, and must not be
+     * saved. */
     if (!rc && !settled && state->device && phase != STATE_IDLE)
         rc = rounds_judge(state->worker->rounds, err);
     rc = settled ? settled : rc;
@@ -162,8 +173,8 @@ int saved_take(struct saved *saved, struct hvd_err *err)
 }
 
 /* Writes the saved entries back to the live state: those on a GPU by a copy of the device, custom
- * ones by their load functions. No copy runs any more on return. After a failure only a part of
- * the entries may be written. */
+ * ones by their load functions. When the function returns, no copy runs any more. After a failure
+ * some entries may have been written and others not. */
 int saved_give(struct saved *saved, struct hvd_err *err)
 {
     hvd_state *state = saved->state;

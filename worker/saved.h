@@ -12,8 +12,9 @@ struct saved_entry {
     const struct manifest_entry *entry;
     const struct copy_part *part;
     uint8_t *at;    /* the address of the bytes, in host memory */
-    uint64_t bytes; /* the size; of a custom entry: only the bytes that it uses */
-    void *memory;   /* mapped here; NULL: the entry stays where it is */
+    uint64_t bytes; /* the size of the entry; of a custom entry: only the bytes that it uses */
+    /* host memory that was mapped for the entry; NULL: the entry is used where it is */
+    void *memory;
     size_t memory_bytes;
     bool left_out; /* the file does not have this entry, so the program keeps its value */
 };
@@ -22,15 +23,17 @@ struct saved {
     hvd_state *state;
     struct VEC(struct saved_entry); /* one for each entry of the state, in its order */
     struct device_copy *device_copy;
-    struct device_copy *opened; /* opened by saved_init; NULL: the state has a device_copy of its
-                                   own, or no device */
+    /* the device_copy that saved_init has opened; NULL: the state has one of its own, or no
+     * device */
+    struct device_copy *opened;
 };
 
 /* Checks that the function of hvd.h with the name `call` may be called now: while hvd_elastic_run
  * is not running, or in train. Then waits for a commit that is being copied. */
 int saved_begin(hvd_state *state, const char *call, const char *path) MUST_CHECK;
 
-/* Gets the memory. On failure nothing is left to release. */
+/* Lists the entries of the state, and maps host memory for those that need it. On failure nothing
+ * is left to release. */
 int saved_init(struct saved *saved, hvd_state *state, struct hvd_err *err) MUST_CHECK;
 void saved_release(struct saved *saved);
 

@@ -17,7 +17,7 @@
 
 #define MB ((size_t)1024 * 1024)
 
-/* The words of a flag: a word with an odd index means true. */
+/* The words that a variable with two values may have. The words with an odd index mean true. */
 static const char *const settings_flags[] = { "0", "1", "false", "true", NULL };
 
 /* Returns the value of the environment variable; NULL: it is not set, or is empty. */
@@ -28,6 +28,8 @@ static const char *value_of(const char *name)
     return text && text[0] ? text : NULL;
 }
 
+/* Makes the error for a variable whose value is not allowed. `allowed`: the allowed values, in
+ * words. */
 static int refuse_value(const char *name, const char *text, const char *allowed,
                         struct hvd_err *err)
 {
@@ -87,6 +89,7 @@ int settings_read_core(int *ret_core, struct hvd_err *err)
     return 0;
 }
 
+/* Reads HVD_COMMIT_TO: where commits of entries in GPU memory go; "both" if it is not set. */
 int settings_read_commit_to(enum commit_to *ret_to, struct hvd_err *err)
 {
     static const char *const words[] = {
@@ -100,17 +103,19 @@ int settings_read_commit_to(enum commit_to *ret_to, struct hvd_err *err)
     return rc;
 }
 
+/* Reads HVD_DISABLE_NVTX_RANGES. The variable disables, so its value is turned around. */
 int settings_read_ranges(bool *ret_ranges, struct hvd_err *err)
 {
     size_t disabled = 0;
     int rc = read_word("HVD_DISABLE_NVTX_RANGES", settings_flags, "0 or 1", &disabled, err);
 
     if (!rc)
-        *ret_ranges = disabled % 2 == 0; /* an even index in settings_flags means false */
+        /* a word with an even index in settings_flags means false: the ranges are not disabled */
+        *ret_ranges = disabled % 2 == 0;
     return rc;
 }
 
-/* The bounds are the same as for the option --gpu-timeout. */
+/* The least and the longest value of HVD_GPU_TIMEOUT, as of the option --gpu-timeout. */
 #define GPU_LEAST_US (100 * TIME_MS)
 #define GPU_MOST_US  TIME_HOUR
 
@@ -154,7 +159,9 @@ int settings_read(struct coll_options *ret_options, struct hvd_err *err)
         rc = refuse_value("HVD_FUSION_THRESHOLD_MB", fusion,
                           "a whole number from 0 to 4096 (LIMIT_FUSION_MB)", err);
     options.fusion_bytes = (size_t)mb * MB;
-    options.unfused = fusion && !mb; /* true: 0 was set, which is not the default */
+    /* 0 was set, which turns fusion off; without the variable fusion_bytes is 0 too, and means the
+     * default */
+    options.unfused = fusion && !mb;
     if (!rc)
         rc = read_word("HVD_GPU_OPERATIONS", gpus, "auto, nccl or cpu", &gpu, err);
     options.gpu = (enum coll_gpu)gpu;
@@ -169,21 +176,22 @@ int settings_read(struct coll_options *ret_options, struct hvd_err *err)
 
 /* ---- other launchers ------------------------------------------------------------------------- */
 
-/* The variables by which a launcher tells a process how many processes it has started. */
+/* The variables by which a launcher tells a process how many processes it has started. An agent of
+ * hvd-elastic sets HOROVOD_SIZE too, but not the address beside it. */
 static const struct launcher {
     const char *size; /* the number of processes */
     const char *with; /* a variable that must be set too; NULL: `size` is enough */
     const char *name;
 } launchers[] = {
-    {"OMPI_COMM_WORLD_SIZE",  NULL,                           "mpirun"  },
-    { "PMI_SIZE",             NULL,                           "mpirun"  },
-    { "SLURM_STEP_NUM_TASKS", "SLURM_PROCID",                 "srun"    }, /* a batch script is in no step of srun */
-    { "WORLD_SIZE",           "MASTER_ADDR",                  "torchrun"},
-    { "HOROVOD_SIZE",         "HOROVOD_GLOO_RENDEZVOUS_ADDR",
-     "horovodrun"                                                       }, /* agents give the size alone */
+    {"OMPI_COMM_WORLD_SIZE",  NULL,                           "mpirun"    },
+    { "PMI_SIZE",             NULL,                           "mpirun"    },
+    { "SLURM_STEP_NUM_TASKS", "SLURM_PROCID",                 "srun"      }, /* a batch script is in no step of srun */
+    { "WORLD_SIZE",           "MASTER_ADDR",                  "torchrun"  },
+    { "HOROVOD_SIZE",         "HOROVOD_GLOO_RENDEZVOUS_ADDR", "horovodrun"},
 };
 
-/* Launchers that number their processes from 1, and do not say how many these are. */
+/* The variables of launchers that number their processes from 1, and do not say how many processes
+ * there are. A process with the number 1 may be the only one, so it may train alone. */
 static const struct launcher numberers[] = {
     {"LSF_PM_TASKID", NULL, "blaunch"},
     { "PBS_TASKNUM",  NULL, "pbsdsh" }, /* the script of the job itself is number 1 */
@@ -234,10 +242,12 @@ int settings_check_alone(struct hvd_err *err)
 
         if (text &&
             !text_parse_u64((struct span){ text, strlen(text) }, 2, UINT32_MAX, "", &size, NULL))
-            return refuse_launcher(numberers[i].name, numberers[i].size, 0 /* not known */, err);
+            return refuse_launcher(numberers[i].name, numberers[i].size,
+                                   0 /* how many processes is not known */, err);
     }
-    /* PMIx tells a process its rank, but not the number of processes. */
+    /* a launcher with PMIx tells a process its rank, but not how many processes there are */
     if (!is_counted && value_of("PMIX_RANK"))
-        return refuse_launcher("a launcher with PMIx", "PMIX_RANK", 0 /* not known */, err);
+        return refuse_launcher("a launcher with PMIx", "PMIX_RANK",
+                               0 /* how many processes is not known */, err);
     return 0;
 }

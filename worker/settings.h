@@ -12,7 +12,8 @@
  *     HVD_THREAD_AFFINITY      the core of the session's thread, "3"; or one for each slot, "0,8"
  *     HVD_DISABLE_NVTX_RANGES  0 or 1
  *
- * Another launcher's variables tell whether that launcher started this process as one of several.
+ * The variables of other launchers (mpirun, srun ...) say whether one of them started this process
+ * as one of several.
  */
 #ifndef WORKER_SETTINGS_H
 #define WORKER_SETTINGS_H
@@ -30,11 +31,13 @@ int settings_read_core(int *ret_core, struct hvd_err *err) MUST_CHECK;
 
 /* Where a commit of entries in device memory is stored. */
 enum commit_to {
-    /* the commit is first a copy on the device; a thread copies it to the host while the training
-     * goes on */
+    /* both: the commit is first a copy on the device, and a thread copies it to the host while the
+     * training goes on */
     COMMIT_TO_BOTH,
-    COMMIT_TO_HOST,  /* directly in host memory: needs no device memory */
-    COMMIT_TO_DEVICE /* in one of two copies on the device; in host memory when the round ends */
+    COMMIT_TO_HOST, /* the commit goes directly to host memory, and needs no device memory */
+    /* the commit stays in one of two copies on the device, and is copied to host memory when the
+     * round ends */
+    COMMIT_TO_DEVICE
 };
 /* Reads HVD_COMMIT_TO. HVD_E_INVAL: the err names the variable, its value, and the allowed
  * values. */

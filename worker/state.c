@@ -48,6 +48,8 @@ void hvd_state_free(hvd_state *state)
     mem_free(state);
 }
 
+/* Gives an object (a sampler) to the state. hvd_state_free frees it by free_object, and each commit
+ * begins with a call of `commits`. */
 int state_own(hvd_state *state, void *object, void (*free_object)(void *object),
               void (*commits)(void *object))
 {
@@ -127,8 +129,8 @@ int state_goes_on(const hvd_state *state, const char *call)
 
 /* ---- registration ---------------------------------------------------------------------------- */
 
-/* Adds an entry of any kind: to the manifest, and its part (where it is in live memory) to the
- * parts. `call` is the function of hvd.h, for errors. */
+/* Adds an entry of any kind: its name, size and type to the manifest, and its part (where its bytes
+ * are: an address or callbacks) to state->parts. `call` is the function of hvd.h, for errors. */
 static int add_entry(hvd_state *state, const char *call, const char *name, size_t bytes,
                      uint32_t kind, uint32_t type, const struct copy_part *part)
 {
@@ -184,7 +186,7 @@ int hvd_state_add_per_rank(hvd_state *state, const char *name, void *at, size_t 
                       ENTRY_TYPE_BYTES);
 }
 
-/* Adds an entry of `count` elements of a type, which is kept beside the entry: checkpoints are
+/* Adds an entry of `count` elements of a type. The manifest keeps the type, and checkpoints are
  * written with it. */
 static int add_elements(hvd_state *state, const char *call, const char *name, void *at,
                         size_t count, hvd_dtype type, uint32_t kind)
@@ -251,6 +253,8 @@ int hvd_state_add_custom_per_rank(hvd_state *state, const char *name, size_t roo
     return add_custom(state, "hvd_state_add_custom_per_rank", name, room, &part, ENTRY_PER_RANK);
 }
 
+/* Adds an entry of `count` numbers of 64 bits that callbacks save and load, as the progress of a
+ * sampler. A checkpoint has the numbers with their type. */
 int state_add_numbers(hvd_state *state, const char *call, const char *name, size_t count,
                       hvd_save_fn *save, hvd_load_fn *load, void *arg)
 {

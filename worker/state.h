@@ -7,8 +7,8 @@
 #include "proto/msg.h"
 
 /* Gives the object to the state: hvd_state_free calls free_object for the object. The training
- * thread calls `commits` when a commit begins; the copy of the state may be made later.
- * HVD_E_NOMEM: the object still belongs to the caller. */
+ * thread calls `commits` when a commit begins: the bytes of the state may be copied later, when the
+ * object has changed already. HVD_E_NOMEM: the object still belongs to the caller. */
 int state_own(hvd_state *state, void *object, void (*free_object)(void *object),
               void (*commits)(void *object)) MUST_CHECK;
 
@@ -17,7 +17,8 @@ int state_own(hvd_state *state, void *object, void (*free_object)(void *object),
 int state_add_numbers(hvd_state *state, const char *call, const char *name, size_t count,
                       hvd_save_fn *save, hvd_load_fn *load, void *arg) MUST_CHECK;
 
-/* PROTOCOL.md, "Checkpoints": true: the round begins with a checkpoint, which an agent reads. */
+/* PROTOCOL.md, "Checkpoints": true: no worker has the commit with which the round begins, and an
+ * agent reads it from a checkpoint. */
 bool state_reads_checkpoint(const struct msg_round *round);
 
 /* Checks that the API function with the name `call` may be called: only by the training thread

@@ -1,16 +1,17 @@
 /*
  * state_device.c: entries of the state in GPU memory. A commit of such entries is first a copy into
  * a slot, which is memory on the same GPU: that is fast, and only later work in the program's
- * stream waits for it, not the training loop. The copier's thread then brings the slot to the
- * snapshot on the host while the training goes on. HVD_COMMIT_TO decides how many slots there are:
+ * stream waits for it, not the training loop. The copier's thread then copies the slot to the
+ * snapshot (the memory of the host that keeps the commits) while the training goes on.
+ * HVD_COMMIT_TO decides how many slots there are:
  *
  *     both     one: the next commit waits until this one is in the snapshot
  *     device   two: one is written while the other holds the commit before
  *     host     none: the snapshot is copied from the entries themselves, and the commit waits
  *
  * Called by commit.c, sync.c, state.c and run.c. Invariant: a slot has the number of a commit only
- * while its bytes are complete; and with two slots the one with the newest commit is not written
- * over.
+ * while its bytes are complete; and of two slots never the one with the newest commit is
+ * overwritten.
  */
 #include "worker/state_device.h"
 #include "worker/fail.h"
@@ -62,7 +63,8 @@ int state_find_device(const hvd_state *state, const char *call, const char *name
 {
     const struct gpu_device *device;
 
-    (void)cuda_if_used(); /* looks for the CUDA driver, which gpu_device_of then asks */
+    /* finds the CUDA driver if the process uses it; gpu_device_of then asks it */
+    (void)cuda_if_used();
     device = gpu_device_of(at);
     if (device && state->device && device != state->device)
         return fail(HVD_E_INVAL,
@@ -96,6 +98,8 @@ static void free_slots(hvd_state *state)
     }
 }
 
+/* Frees the slots and ends the copies. If the GPU does not answer, it may still write to the
+ * snapshot: the memory of the snapshot then stays mapped. */
 void state_close_device(hvd_state *state)
 {
     free_slots(state);
@@ -140,6 +144,8 @@ struct slot *state_slot_of(const hvd_state *state, uint64_t commit)
     return NULL;
 }
 
+/* Takes their numbers from the slots that have this commit or a later one: those commits are not
+ * found any more. */
 void state_drop_slots(hvd_state *state, uint64_t commit)
 {
     for (size_t i = 0; i < ARRAY_SIZE(state->slots); i++) {
@@ -148,9 +154,10 @@ void state_drop_slots(hvd_state *state, uint64_t commit)
     }
 }
 
-/* Prepares the copy of a commit whose state has entries on a GPU: the copy waits for the work
- * that the program has queued. If there are slots, the state is copied into one of them now, and
- * *task will copy from that slot. beside is true: the training goes on meanwhile (commit_live). */
+/* Prepares the copy of a commit whose state has entries on a GPU: the copy waits for the work that
+ * the program has queued. If there are slots, a copy of the state into one of them is queued now,
+ * and *task will copy from that slot. beside is true: the training goes on meanwhile
+ * (commit_live). */
 int state_take(hvd_state *state, struct copier_task *task, bool beside, struct hvd_err *err)
 {
     enum commit_to commit_to = state->worker->commit_to;
@@ -176,21 +183,23 @@ int state_take(hvd_state *state, struct copier_task *task, bool beside, struct h
                             now_us, clock_now_us());
         }
     }
-    /* With two slots, the one that does not hold the newest commit is written over. */
+    /* of two slots the one that does not have the newest commit is overwritten */
     slot = state->slots[1] && state_newest_slot(state) == state->slots[0] ? state->slots[1]
                                                                           : state->slots[0];
     if (!slot)
         return state_follow(state, err);
     streamed = gpu_use_streamed(&state->worker->gpu, &stream);
     rc = slot_take(slot, &task->copy, stream, err);
-    if (!rc && !streamed && !beside) /* the program's next work may be in any stream, so this thread
-                                        waits for the copy */
+    /* without a stream of the program, its next work may be in any stream, so this thread waits
+     * until the GPU has made the copy */
+    if (!rc && !streamed && !beside)
         rc = device_copy_await(state->device_copy, err);
     if (rc)
         return rc;
     task->slot = slot;
     task->copy = slot_copy(slot);
-    if (state->slots[1]) /* the commit stays on the device until the round ends */
+    /* with two slots the commit stays on the GPU, and is copied to the host when the round ends */
+    if (state->slots[1])
         task->snapshot = NULL;
     return 0;
 }

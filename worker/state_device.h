@@ -8,8 +8,8 @@
 
 #include "worker/state_internal.h"
 
-/* Describes the live state for copy_commit and copy_restore. `which` says which entries are
- * meant (COPY_ALL, COPY_REPLICATED or COPY_PER_RANK). */
+/* Describes the live state (the program's memory) for copy_commit and copy_restore. `which` says
+ * which entries are meant (COPY_ALL, COPY_REPLICATED or COPY_PER_RANK). */
 struct copy state_copy(const hvd_state *state, unsigned which);
 
 /* Show a copy of the whole state in the timeline as `what`. state_note_copy_begin is called when

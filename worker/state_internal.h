@@ -21,10 +21,10 @@
 enum state_phase {
     STATE_IDLE,    /* no run has begun */
     STATE_BEGUN,   /* between hvd_elastic_begin and the first hvd_elastic_next */
-    STATE_BETWEEN, /* in one of these two */
+    STATE_BETWEEN, /* inside one of these two functions, between two rounds */
     STATE_TRAINING,
-    /* in a commit or a restore, which call the program's save and load, or in a check that waits
-     * for the session */
+    /* in a commit or a restore, which call the program's functions save and load, or in a check
+     * that waits for an answer of the session */
     STATE_COPYING
 };
 
@@ -48,27 +48,31 @@ struct hvd_state {
     _Atomic enum state_phase phase; /* tells any thread which functions of hvd.h are allowed now */
     struct worker *worker;          /* NULL before the first run */
     _Atomic pthread_t loop;         /* the training thread; invalid before STATE_TRAINING */
-    bool calls_train;               /* hvd_elastic_run has the loop, not the program */
-    struct hvd_err broken;          /* code not 0: this worker cannot go on, for this reason */
-    struct snapshot *snapshot;      /* NULL before the first run */
+    /* the program has called hvd_elastic_run, so it must not call hvd_elastic_next */
+    bool calls_train;
+    struct hvd_err broken;     /* code not 0: this worker cannot go on, for this reason */
+    struct snapshot *snapshot; /* NULL before the first run */
     struct copier copier;
 
-    const struct gpu_device *device; /* on which all device entries are; NULL: there are none */
+    /* the GPU in whose memory entries are; NULL: all entries are in host memory */
+    const struct gpu_device *device;
     struct device_copy *device_copy; /* created by the first run, if there is a device */
-    /* copies of the state for one commit each (slot.h), made by the first commit; may be NULL */
+    /* the memory on the GPU for commits: one commit in each slot (slot.h); made by the first
+     * commit; NULL: none */
     struct slot *slots[2];
     bool slots_tried;
 
     /* the commit whose bytes live memory has; 0: live memory equals no commit */
     uint64_t live;
-    uint64_t round;             /* the running round; the fields below are about this round */
-    uint32_t commits;           /* number of commits made in this round */
-    uint64_t checks;            /* number of checks made in this round */
-    int told;                   /* the code that train is to return: 0, news or HVD_E_REVOKED */
-    bool stepped;               /* the first step is done */
+    uint64_t round;   /* the running round; the fields below are about this round */
+    uint32_t commits; /* how many commits were made in this round */
+    uint64_t checks;  /* number of checks made in this round */
+    int told;     /* what a commit or check has told train to return: 0, news or HVD_E_REVOKED */
+    bool stepped; /* the first step of the round is done */
     int64_t began_us;           /* the time when train was called */
-    struct msg_entered entered; /* the costs of the change to this round */
-    char remark[ERR_TEXT_MAX];  /* for the operator, when train begins; "": nothing */
+    struct msg_entered entered; /* how long the change to this round has taken, for the driver */
+    /* a remark that is sent to the driver's log when train begins; "": none */
+    char remark[ERR_TEXT_MAX];
 };
 
 /* ---- commit.c and sync.c ---- */

@@ -23,7 +23,8 @@ _Static_assert(HVD_STORE_KEY_BYTES == LIMIT_STORE_KEY_BYTES &&
                    HVD_STORE_BYTES == LIMIT_STORE_BYTES,
                "the limits of the header are those of the driver");
 
-/* Makes a call, and copies its result to *ret_result. `name` is that of the function. */
+/* Makes a call of hvd/store.h and waits until it is answered, or its round, its time or the agent
+ * is gone. *ret_result gets the answer. `name`: the function, for errors. */
 static int store_call(const char *name, hvd_store_scope scope, struct msg_store call,
                       int64_t timeout_us, struct channel *ret_result)
 {
@@ -104,7 +105,8 @@ int hvd_store_set(hvd_store_scope scope, const char *key, const void *value, siz
                       -1, &result);
 }
 
-/* Gives the program the value that a call has brought. */
+/* Copies the value of an answer into the program's memory, and its length to *ret_bytes. value NULL
+ * and room 0: the program wants the length alone. */
 static int store_copy(const char *name, const char *key, const struct channel *result, void *value,
                       size_t room, size_t *ret_bytes)
 {
@@ -140,6 +142,8 @@ int hvd_store_wait(hvd_store_scope scope, const char *key, int64_t timeout_us, v
     return rc ? rc : store_copy("hvd_store_wait", key, &result, value, room, ret_bytes);
 }
 
+/* Sends the amount as a decimal number. The driver adds, so the calls of several workers do not
+ * lose an amount. */
 int hvd_store_add(hvd_store_scope scope, const char *key, int64_t amount, int64_t *ret_sum)
 {
     char number[VALUE_NUMBER_MAX];
@@ -157,6 +161,8 @@ int hvd_store_add(hvd_store_scope scope, const char *key, int64_t amount, int64_
     return 0;
 }
 
+/* Sets the value if the present one is `expected`. `absent`: expected is NULL, so the key must have
+ * no value. The driver compares, so of several workers one succeeds. */
 int hvd_store_compare_set(hvd_store_scope scope, const char *key, const void *expected,
                           size_t expected_bytes, const void *value, size_t bytes)
 {

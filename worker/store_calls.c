@@ -36,7 +36,8 @@ void store_free(struct store *store)
     mem_free(store);
 }
 
-/* Keeps the result of a call for its thread. The caller holds the lock. */
+/* Writes the answer of a call into its channel, where its thread finds it. The caller holds the
+ * lock. */
 static void channel_end(struct channel *channel, int code, const char *text, struct msg_bytes value)
 {
     channel->done = true;
@@ -49,6 +50,8 @@ static void channel_end(struct channel *channel, int code, const char *text, str
 
 /* ---- called by the session's thread ---------------------------------------------------------- */
 
+/* Called for STORED: gives the answer to the call that has this channel and number. A call that was
+ * given up meanwhile has left the channel, and the answer is dropped. */
 void store_answer(struct store *store, const struct msg_stored *stored)
 {
     struct channel *channel = &store->channels[stored->channel];
@@ -60,6 +63,8 @@ void store_answer(struct store *store, const struct msg_stored *stored)
     pthread_mutex_unlock(&store->lock);
 }
 
+/* Notes that this round and all before it are over, and wakes the threads whose calls then end. In
+ * a program that runs alone the values of rounds that are over are deleted. */
 void store_cancel(struct store *store, uint64_t round)
 {
     pthread_mutex_lock(&store->lock);
@@ -72,7 +77,8 @@ void store_cancel(struct store *store, uint64_t round)
 
 /* ---- called for the program ------------------------------------------------------------------ */
 
-/* Waits until something has changed. False: the deadline has passed. */
+/* Waits until an answer has come, a round has ended or a channel is free, with the lock released.
+ * false: the deadline has passed. */
 bool store_sleep(struct store *store, int64_t deadline_us)
 {
     if (deadline_us != TIME_NEVER)
@@ -91,8 +97,9 @@ int store_over(const struct store *store, uint64_t round, const char **ret_why)
                                                 : 0;
 }
 
-/* Takes a free channel: channel 0 for all calls but waits. Returns NULL, and the reason, if the
- * deadline or the end of the round comes first. The caller holds the lock. */
+/* Takes a free channel for a call: channel 0, or, for a call that waits for a value (waits true),
+ * one of the others. Returns NULL, and the reason, if the deadline or the end of the round comes
+ * first. The caller holds the lock. */
 struct channel *store_take(struct store *store, bool waits, uint64_t round, int64_t deadline_us,
                            int *ret_code, const char **ret_why)
 {
@@ -117,7 +124,8 @@ struct channel *store_take(struct store *store, bool waits, uint64_t round, int6
     return NULL;
 }
 
-/* Does a call in a program that runs alone. The caller holds the lock. */
+/* Makes a call in a program that runs alone, whose values are in a table of its own. A wait for a
+ * value that is missing stays undone. The caller holds the lock. */
 void store_apply_alone(struct store *store, struct channel *channel, const struct msg_store *call)
 {
     struct value_outcome outcome;

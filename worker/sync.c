@@ -15,8 +15,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* How long a fetch waits before it is tried again. */
 #define RETRY_US (100 * TIME_MS)
 
+/* true: the ROUND names this worker as one that has the commit with which the round begins. */
 static bool sync_is_holder(const struct msg_round *round, uint64_t incarnation)
 {
     for (size_t i = 0; i < round->holders.count; i++) {
@@ -26,14 +28,17 @@ static bool sync_is_holder(const struct msg_round *round, uint64_t incarnation)
     return false;
 }
 
+/* true: no member holds the commit of the round, and its source is a checkpoint, which an agent
+ * reads. */
 bool state_reads_checkpoint(const struct msg_round *round)
 {
     return !round->holders.count && round->sources.count &&
            addresses_find(&round->sources.items[0].addresses, "checkpoint");
 }
 
-/* Drops the commits with this number or a higher one. They were made in a round that failed: a
- * commit with the same number may have other bytes on other members, or may exist only here. */
+/* Drops this worker's commits that have this number or a higher one. They were made in a round that
+ * failed: a commit with the same number may have other bytes on other members, or may exist only
+ * here. */
 static void drop_from(hvd_state *state, uint64_t commit)
 {
     struct msg_held held[2];
@@ -48,7 +53,8 @@ static void drop_from(hvd_state *state, uint64_t commit)
 
 /* Fetches the commit into the snapshot, and restores the state from it. A commit of other workers
  * has only the replicated entries, so the per-rank entries of this worker are copied from the live
- * state into the snapshot before that. A checkpoint may have those of this rank too. */
+ * state into the snapshot before that. A checkpoint may have the per-rank entries of this rank
+ * too. */
 static int fetch_commit(hvd_state *state, const struct msg *msg, const struct msg_fetch *what,
                         struct hvd_err *err)
 {
@@ -77,22 +83,26 @@ static int fetch_commit(hvd_state *state, const struct msg *msg, const struct ms
     if (!rc)
         rc = state_follow(state, err);
     if (!rc && theirs.which == COPY_ALL)
-        (void)snapshot_begin(state->snapshot); /* the buffer that the agent has filled */
-    else if (!rc) /* a commit of per-rank entries alone keeps the fetched bytes (copy.h) */
+        /* the agent has filled this buffer of the snapshot with all entries */
+        (void)snapshot_begin(state->snapshot);
+    /* a commit of the per-rank entries alone leaves the replicated ones as the agent has fetched
+     * them (copy.h) */
+    else if (!rc)
         rc = copy_commit(state->snapshot, &mine, err);
     if (rc)
         return rc;
     snapshot_end(state->snapshot, commit);
     rc = copy_restore(state->snapshot, commit, &theirs, err);
     if (rc)
-        snapshot_drop(state->snapshot, commit); /* so that no other worker fetches it from here */
+        /* this commit could not be restored here, so no other worker is to fetch it from here */
+        snapshot_drop(state->snapshot, commit);
     else
         state->live = commit;
     return rc;
 }
 
-/* Fetches the round's commit from a checkpoint. The agent finds the entries by their names, so it
- * gets their list. */
+/* Fetches the round's commit from a checkpoint. The agent finds the entries of the checkpoint by
+ * their names, so it gets the list of the names. */
 static int fetch_checkpoint(hvd_state *state, const struct msg *msg, struct hvd_err *err)
 {
     struct msg_fetch what = { .commit = msg->u.round.commit,
@@ -115,8 +125,9 @@ static int fetch_checkpoint(hvd_state *state, const struct msg *msg, struct hvd_
 }
 
 /* Fetches the round's commit from the members that hold it or, if no member does, from the agents
- * or the checkpoint that the ROUND names. The search compares each member with each holder; that is
- * fast enough, as a round fetches only when a worker has joined or has fallen behind. */
+ * or the checkpoint that the ROUND names. The loop compares each member with each holder of the
+ * commit; that is fast enough, because a worker fetches only when it has joined or lacks the newest
+ * commit. */
 static int fetch_from_others(hvd_state *state, const struct msg *msg, struct hvd_err *err)
 {
     const struct msg_round *round = &msg->u.round;
@@ -182,7 +193,8 @@ int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err)
     }
     /* After this barrier all holders have made the commit, so the other members may fetch it. */
     if (!rc && round->holders.count && round->holders.count < round->members.count) {
-        rc = rounds_get(state->worker->rounds, true /* a call of the library */, &coll, err);
+        rc = rounds_get(state->worker->rounds, true /* the library calls, not the program */, &coll,
+                        err);
         if (!rc) {
             rc = coll_run(coll, &(struct coll_call){ .kind = COLL_BARRIER }, err);
             rounds_put(state->worker->rounds, rc);
@@ -194,6 +206,8 @@ int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err)
         return fetch_from_others(state, msg, err);
     if (state->live == round->commit)
         return 0;
-    drop_from(state, round->commit + 1); /* the round's commit is the newest one now */
+    /* the round begins with this commit for all members, so newer commits of this worker are
+     * dropped */
+    drop_from(state, round->commit + 1);
     return state_restore_newest(state, COPY_ALL, err);
 }

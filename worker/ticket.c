@@ -2,10 +2,10 @@
  * ticket.c: the ticket of a round: the thread that has it may be inside a collective, and no other
  * thread may.
  *
- * Called by requests.c for each call, and by rounds.c when a round changes. Invariant: while the
- * ticket is "shut", it is taken only under the lock, where all conditions are checked. The ticket
- * is not shut only if no condition needs a check: then a call takes the ticket without the lock,
- * which is faster.
+ * Called by requests.c for each call, and by rounds.c when a round changes. Invariant: while
+ * TICKET_SHUT is set, the ticket is taken only under the lock, where all conditions of a call are
+ * checked (ticket_allow). TICKET_SHUT is clear only if all conditions hold: then a call takes the
+ * ticket without the lock, which is faster.
  */
 #include "worker/fail.h"
 #include "worker/rounds_internal.h"
@@ -43,6 +43,7 @@ int ticket_allow(const struct rounds *rounds, bool inside, struct hvd_err *err)
     return 0;
 }
 
+/* Takes the ticket. HVD_E_BUSY: another thread has it. */
 int ticket_take(struct rounds *rounds, struct hvd_err *err)
 {
     if (atomic_fetch_or(&rounds->ticket, TICKET_TAKEN) & TICKET_TAKEN)
@@ -67,21 +68,24 @@ void ticket_update(struct rounds *rounds)
     news_update(rounds);
 }
 
+/* Gives the ticket back, and wakes a thread that waits until no thread is in a collective. */
 void ticket_give(struct rounds *rounds)
 {
     atomic_fetch_and(&rounds->ticket, ~TICKET_TAKEN);
     pthread_cond_broadcast(&rounds->changed);
 }
 
+/* Waits until no thread has the ticket. The caller holds the lock, which is released meanwhile, and
+ * has seen to it that TICKET_SHUT is set, so that no thread takes the ticket again. */
 void ticket_await(struct rounds *rounds)
 {
     while (atomic_load(&rounds->ticket) & TICKET_TAKEN)
         pthread_cond_wait(&rounds->changed, &rounds->lock);
 }
 
-/* Notes how a call has ended. The first failure while train runs is the failure of the round.
- * Calls that fail after train has returned do not count, because the library itself ends them
- * then. */
+/* Notes how a call has ended. The first failure while train runs is the failure of the round. A
+ * call that fails after train has returned does not count, because the library itself has ended
+ * it. */
 void ticket_note(struct rounds *rounds, int code, const struct hvd_err *why)
 {
     if (code && rounds->open && !rounds->failed) {
@@ -91,6 +95,8 @@ void ticket_note(struct rounds *rounds, int code, const struct hvd_err *why)
     ticket_update(rounds);
 }
 
+/* Takes the ticket without the lock. false: another thread has it, or TICKET_SHUT is set, so the
+ * caller must take the lock and look why. */
 bool ticket_try(struct rounds *rounds)
 {
     unsigned none = 0;

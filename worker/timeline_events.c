@@ -22,8 +22,8 @@
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Writes one line to standard error, which belongs to the program: if its reader is slow the
- * line is dropped, and no thread waits. */
+/* Writes one line to standard error. That stream belongs to the program: if its reader is slow, the
+ * line is dropped, so that no thread waits. */
 static void complain(void *arg, const char *text)
 {
     struct pollfd out = { .fd = STDERR_FILENO, .events = POLLOUT };
@@ -62,7 +62,7 @@ int timeline_events_start(struct timeline_events *events, const char *path, stru
 }
 
 /* Makes the timeline of this worker, and turns it on if HVD_TIMELINE names a file. welcome NULL:
- * the worker is alone. ranges: a profiler is shown ranges, too. */
+ * the worker is alone. `ranges`: a running profiler is shown the same work as ranges. */
 int timeline_events_open(struct timeline_events *events, const struct msg_welcome_worker *welcome,
                          uint64_t incarnation, bool ranges)
 {
@@ -104,11 +104,13 @@ void timeline_events_close(struct timeline_events *events)
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
+/* Notes when this worker has first heard that the round ends or is over: news_us keeps the first
+ * time. */
 void timeline_events_news(struct timeline_events *events)
 {
-    int64_t none = 0;
+    int64_t not_noted = 0;
 
-    atomic_compare_exchange_strong(&events->news_us, &none, clock_now_us());
+    atomic_compare_exchange_strong(&events->news_us, &not_noted, clock_now_us());
 }
 
 /* Shows the phase that ends now as one event; it began when the phase before it ended. code: the
@@ -155,8 +157,8 @@ static void end_change(struct timeline_events *events)
 }
 
 /* Notes that the loop enters a round, for this cause. The change to a new round may have begun
- * earlier: when news came, or when an earlier round was given up. Then its first phase ends
- * here. */
+ * earlier: when news came, or when an earlier round was given up. In that case its first phase,
+ * "agree", ends here. */
 void timeline_events_enters(struct timeline_events *events, enum msg_cause cause)
 {
     events->cause = cause;
@@ -201,6 +203,8 @@ void timeline_events_trains(struct timeline_events *events)
     timeline_events_step(events, 1);
 }
 
+/* Ends the profiler's range of the step that was in progress, and begins that of the step with this
+ * number; 0: no step begins. */
 void timeline_events_step(struct timeline_events *events, uint64_t number)
 {
     if (events->in_step)
@@ -225,7 +229,7 @@ void timeline_events_returned(struct timeline_events *events, int code)
     int64_t now_us = clock_now_us();
     int64_t news_us = atomic_load(&events->news_us);
     int64_t begun_us = news_us ? news_us : now_us; /* when the next change begins */
-    bool over = code == 0 || code == HVD_DONE || code == HVD_LEFT;
+    bool is_over = code == 0 || code == HVD_DONE || code == HVD_LEFT;
     char name[32];
 
     timeline_events_step(events, 0);
@@ -240,11 +244,11 @@ void timeline_events_returned(struct timeline_events *events, int code)
                                              .arg_count = ARRAY_SIZE(args) - (code ? 0 : 1) });
     if (begun_us < events->free_us)
         begun_us = events->free_us;
-    if (!events->stepped) /* no step was made in this round: the same change goes on */
+    if (!events->stepped) /* no step was made in this round, so the change that led to it goes on */
         timeline_events_phase(events, "first step", code);
-    else if (!over)
+    else if (!is_over)
         events->change_us = events->phase_us = begun_us;
-    if (!events->stepped && over)
+    if (!events->stepped && is_over)
         end_change(events);
     timeline_flush(events->timeline);
 }
@@ -271,6 +275,8 @@ void timeline_events_copy(struct timeline_events *events, const struct timeline_
                                                                .arg_count = ARRAY_SIZE(args) });
 }
 
+/* Notes when a copy of the state (a commit, restore or fetch) begins, and begins its range for a
+ * profiler. */
 void timeline_events_begin_copy(struct timeline_events *events, struct timeline_events_copy *copy)
 {
     copy->begun_us = clock_now_us();
@@ -279,6 +285,8 @@ void timeline_events_begin_copy(struct timeline_events *events, struct timeline_
                              COMMIT_ROUND_OF(copy->commit), COMMIT_PLACE_OF(copy->commit));
 }
 
+/* Ends the copy that timeline_events_begin_copy has begun, with this code, and shows it in the
+ * timeline. */
 void timeline_events_end_copy(struct timeline_events *events, struct timeline_events_copy *copy,
                               int code)
 {

@@ -26,7 +26,7 @@ struct timeline_events {
     const char *job;
     int64_t job_began_us;                /* when the job began; equal in all workers of the job */
     char name[TIMELINE_EVENTS_NAME_MAX]; /* the name of the worker, without its rank */
-    /* when this worker learned that the round would end; 0: it has not learned so */
+    /* when this worker learned that the round would end; 0: it has not learned of an end */
     _Atomic int64_t news_us;
 
     uint64_t round;
@@ -41,14 +41,15 @@ struct timeline_events {
     /* The numbers of the profiler's ranges: the range of the round, and the range of the step in
      * it. */
     uint64_t round_range, step_range;
-    bool in_step;   /* true: the range step_range has not ended */
-    bool has_begun; /* true: a step was made in some round */
+    bool in_step; /* true: the range step_range has not ended */
+    /* a step was made in this round or an earlier one: the worker is no joiner any more */
+    bool has_begun;
 };
 
-/* Makes the timeline, and turns it on if HVD_TIMELINE names a file. If the file cannot be
- * written, a line on standard error says so. welcome NULL: this worker is alone; otherwise
- * *welcome must live as long as the events. ranges true: a running profiler is shown rounds,
- * steps, commits and collectives while they go on. HVD_E_NOMEM. */
+/* Makes the timeline, and turns it on if HVD_TIMELINE names a file. If the file cannot be written,
+ * a line on standard error says so. welcome NULL: this worker is alone; otherwise *welcome must
+ * live as long as the events. ranges true: a running profiler is shown rounds, steps, commits and
+ * collectives while they go on. Fails with HVD_E_NOMEM. */
 int timeline_events_open(struct timeline_events *events, const struct msg_welcome_worker *welcome,
                          uint64_t incarnation, bool ranges) MUST_CHECK;
 void timeline_events_close(struct timeline_events *events);

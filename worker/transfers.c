@@ -19,8 +19,8 @@
 /* Makes the transfer at the head of the queue, removes it from the queue, and marks its request
  * done, with its outcome. The channel is opened when the queue makes its first transfer. The lock
  * is released while the bytes move. The first failure becomes the failure of the round
- * (ticket_note); if the round had failed before, the request gets HVD_E_REVOKED.
- * `requests.dropped`: why the round ends its pending requests. */
+ * (ticket_note); if the round had failed before, the request gets HVD_E_REVOKED. If the round ends
+ * its pending requests, `requests.dropped` is the reason that the program gets. */
 static void make_first(struct transfer_queue *queue)
 {
     struct rounds *rounds = queue->rounds;
@@ -39,7 +39,8 @@ static void make_first(struct transfer_queue *queue)
     why.code = rc;
     if (rc && rounds->requests.dropped)
         err_set(&why, rc, "%s", rounds->requests.dropped);
-    if (rc && rounds->failed) /* another call failed first, and its caller gets the code */
+    /* the caller of the call that failed first gets its code; all others get HVD_E_REVOKED */
+    if (rc && rounds->failed)
         why.code = HVD_E_REVOKED;
     if (rc)
         ticket_note(rounds, rc, &why);
@@ -51,6 +52,8 @@ static void make_first(struct transfer_queue *queue)
     pthread_cond_broadcast(&rounds->requests.done);
 }
 
+/* The thread of a queue: makes its transfers, unless a thread that waits for one is faster
+ * (transfers_help), until the round ends. */
 static void *run_queue(void *arg)
 {
     struct transfer_queue *queue = arg;
@@ -103,17 +106,19 @@ static int find_or_start_queue(struct rounds *rounds, uint32_t peer, bool sends,
     return 0;
 }
 
+/* Checks a send or receive of the program, and puts it at the end of the queue of its channel. A
+ * mistake ends the round, because the other side would wait for ever. */
 int transfers_append(struct rounds *rounds, const hvd_call *call, bool waits,
                      struct request *request, struct hvd_err *err)
 {
     struct transfers *transfers = &rounds->transfers;
     struct transfer_queue *queue = NULL;
-    int rc = ticket_allow(rounds, false /* a call of the program */, err);
+    int rc = ticket_allow(rounds, false /* the program calls, not the library */, err);
 
     if (rc)
         return rc;
-    /* The round and its roll stay while a thread is coming. No driver is asked for the memory of a
-     * buffer with the lock held. */
+    /* While `coming` is not 0, the round and its roll stay. The lock is released because call_read
+     * may ask the CUDA driver about a buffer, which must not be done with the lock held. */
     transfers->coming++;
     rounds_unlock(rounds);
     rc = call_read(call, rounds->groups, rounds->roll, &request->call, err);
@@ -122,11 +127,12 @@ int transfers_append(struct rounds *rounds, const hvd_call *call, bool waits,
     if (!rc)
         rc = find_or_start_queue(rounds, request->call.root, request->call.kind == COLL_SEND,
                                  &queue, err);
-    if (rc) { /* the other side would wait for this rank for ever */
+    /* a mistake of this rank ends the round: otherwise the other side would wait for ever */
+    if (rc) {
         (void)coll_refuse(rounds->coll, NULL, "%s", err->text);
         ticket_note(rounds, rc, err);
     } else {
-        rc = ticket_allow(rounds, false /* a call of the program */, err);
+        rc = ticket_allow(rounds, false /* the program calls, not the library */, err);
     }
     if (!rc) {
         ASSERT(queue);
@@ -144,11 +150,13 @@ int transfers_append(struct rounds *rounds, const hvd_call *call, bool waits,
     return rc;
 }
 
+/* Called by a thread that waits for this transfer: makes the transfers of its queue, as long as no
+ * other thread makes one. If the thread of the queue has to go on, wakes it. */
 void transfers_help(const struct request *request)
 {
     struct transfer_queue *queue = request->queue;
 
-    if (request->done) /* maybe in an earlier round, with which its queue has gone */
+    if (request->done) /* the request may be of an earlier round, with which its queue was freed */
         return;
     while (!request->done && !queue->running && queue->first)
         make_first(queue);
@@ -156,6 +164,8 @@ void transfers_help(const struct request *request)
         pthread_cond_signal(&queue->work);
 }
 
+/* Called when train has returned: cancels the round if transfers are pending, waits until all have
+ * ended, and then ends the threads of the queues. The lock is released meanwhile. */
 void transfers_end(struct rounds *rounds, const char *why)
 {
     struct transfers *transfers = &rounds->transfers;

@@ -4,7 +4,8 @@
  *
  *     hvd_run, hvd_start ──► queue of the channel ──► its thread, or a waiter ──► coll_transfer
  *
- * Part of struct rounds, and under its lock; the threads and the channels end with the round.
+ * struct transfers is a part of struct rounds, and under the lock of that struct. The threads and
+ * the channels end with the round.
  */
 #ifndef WORKER_TRANSFERS_H
 #define WORKER_TRANSFERS_H
@@ -20,10 +21,12 @@ struct request;
 /* The transfers to one rank, or from one rank, in the order of the program's calls. */
 struct transfer_queue {
     struct rounds *rounds;
-    struct coll_channel *channel; /* NULL: not opened yet. Only for the thread that has `running` */
-    uint32_t peer;
-    bool sends;
-    bool running; /* the first transfer is in progress */
+    /* the channel; NULL: not opened yet. Used only by the thread that makes the first transfer
+     * (`running`) */
+    struct coll_channel *channel;
+    uint32_t peer; /* the rank on the other side */
+    bool sends;    /* true: transfers to the peer; false: from it */
+    bool running;  /* a thread makes the first transfer of the queue now */
     struct request *first, *last;
     pthread_t thread;
     pthread_cond_t work;
@@ -32,7 +35,7 @@ struct transfer_queue {
 struct transfers {
     struct VEC(struct transfer_queue *) queues;
     size_t coming;  /* number of threads that are about to append a transfer */
-    size_t pending; /* transfers that are not done */
+    size_t pending; /* number of transfers that are not done */
     bool ending;    /* the round ends: the threads end too */
 };
 

@@ -18,6 +18,7 @@
 
 #define LINE_MAX_BYTES 256 /* enough for the names of the columns and one line */
 
+/* Prepares the log; path NULL or "": there is no log. The file is opened with the first line. */
 int tuning_log_init(struct tuning_log *log, const char *path)
 {
     *log = (struct tuning_log){ .fd = -1 };
@@ -41,11 +42,11 @@ int tuning_log_write(struct tuning_log *log, const struct coll_tried *tried, str
     char line[LINE_MAX_BYTES];
     bool is_new;
     int length;
-    int number;
+    int fault;
 
     if (!log->path)
         return 0;
-    /* Without O_NONBLOCK the open of a named pipe waits for a reader. */
+    /* O_NONBLOCK: the path may be a named pipe, whose open would wait for a reader */
     if (log->fd < 0)
         log->fd = open(log->path,
                        O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
@@ -55,14 +56,16 @@ int tuning_log_write(struct tuning_log *log, const struct coll_tried *tried, str
                       tried->round, tried->size, tried->hosts, tried->bytes, tried->algorithm,
                       tried->us, tried->chosen);
     if (log->fd >= 0)
-        errno = ENOSPC; /* for a short write, which sets no errno; lseek sets one for a pipe */
+        /* a write of less than the line sets no errno: then the disk is full. (For a pipe lseek has
+         * left another errno.) */
+        errno = ENOSPC;
     if (log->fd >= 0 && write(log->fd, line, (size_t)length) == length)
         return 0;
-    number = errno;
+    fault = errno;
     err_set(
         err, HVD_E_IO,
         "--autotune-log-file %s: %s; the choice of algorithms is no longer written to this file",
-        log->path, strerror(number));
+        log->path, strerror(fault));
     tuning_log_release(log);
     return HVD_E_IO;
 }

@@ -14,12 +14,12 @@
 #include "collectives/engine.h"
 
 struct tuning_log {
-    char *path; /* NULL: there is no log */
-    int fd;     /* -1: no line was written yet */
+    char *path; /* path of the log; NULL: there is no log */
+    int fd;     /* the open log; -1: no line was written yet */
 };
 
 /* Prepares the log. path NULL or "": there is no log. The file is created when the first line is
- * written. HVD_E_NOMEM. */
+ * written. Fails with HVD_E_NOMEM. */
 int tuning_log_init(struct tuning_log *log, const char *path) MUST_CHECK;
 void tuning_log_release(struct tuning_log *log);
 

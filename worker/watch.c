@@ -36,9 +36,9 @@ bool watch_stalled(void *worker_at, int64_t now_us, struct msg_stalled *ret_stal
     uint64_t round = collective ? wait.round : 0;
     uint64_t number = collective ? wait.number : 0;
     uint64_t progress = collective ? wait.progress : 0;
-    /* A training loop that waits for a checkpoint waits for a disk; the driver ends that wait. */
-    /* While a collective is in progress only its own counters count as progress: the loop may
-     * make other calls while a request hangs. */
+    /* While a collective is in progress only its own counters count as progress: the training loop
+     * may make other calls while a request hangs. A loop that waits for a checkpoint counts as
+     * moving: it waits for a disk, and the driver ends the wait. */
     bool moved = (!collective && (calls != worker->seen.calls || rounds_persist(worker->rounds))) ||
                  round != worker->seen.round || number != worker->seen.number ||
                  progress != worker->seen.progress;

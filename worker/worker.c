@@ -31,7 +31,8 @@
  * counters of handles. `place` has its own lock, because any thread may read it while the
  * training loop enters a round. */
 static struct {
-    pthread_mutex_t life_lock; /* held in hvd_init, hvd_shutdown and at the beginning of a run */
+    /* a thread holds it in hvd_init and hvd_shutdown, and when a run begins */
+    pthread_mutex_t life_lock;
     struct worker *_Atomic worker;
     bool forks_are_noted;
     _Atomic bool is_fork;
@@ -78,6 +79,8 @@ struct worker *worker_enter(void)
     return worker_get();
 }
 
+/* Notes what the training loop does from now on. The call also counts as progress of the loop,
+ * which the watchdog looks for. */
 void worker_begins(struct worker *worker, enum worker_doing doing)
 {
     atomic_store(&worker->doing, doing);
@@ -89,6 +92,8 @@ bool worker_is_alone(const struct worker *worker)
     return !worker->session;
 }
 
+/* Called when a GPU does not end its work: the session sends UNUSABLE, and this process must be
+ * replaced. */
 void worker_is_unusable(void *worker_at, const char *why)
 {
     const struct session_event event = { .kind = SESSION_UNUSABLE, .text = why };
@@ -100,9 +105,11 @@ void worker_is_unusable(void *worker_at, const char *why)
 
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
-/* Hooks, called by the session's thread: */
+/* The functions up to worker_on_stored are hooks: the session's thread calls them
+ * (session_thread.h). */
 
-/* The round is revoked: calls of this round and of earlier rounds end. */
+/* Hook: the round is revoked, or the agent is gone (UINT64_MAX): calls of this round and of earlier
+ * rounds end. */
 static void worker_on_cancel(void *arg, uint64_t round)
 {
     struct worker *worker = arg;
@@ -112,7 +119,8 @@ static void worker_on_cancel(void *arg, uint64_t round)
     store_cancel(worker->store, round);
 }
 
-/* PREPARE: connects to the members of the next round while this round goes on. */
+/* Hook for PREPARE: begins to connect to the members of the next round, while this round goes
+ * on. */
 static void worker_on_prepare(void *arg, const struct msg *prepare)
 {
     struct worker *worker = arg;
@@ -120,7 +128,7 @@ static void worker_on_prepare(void *arg, const struct msg *prepare)
     rounds_prepare(worker->rounds, worker->incarnation, prepare);
 }
 
-/* The round that was being prepared will not begin. */
+/* Hook for ABANDON: the round that was being prepared will not begin. */
 static void worker_on_abandon(void *arg, uint64_t round)
 {
     struct worker *worker = arg;
@@ -128,7 +136,8 @@ static void worker_on_abandon(void *arg, uint64_t round)
     rounds_abandon(worker->rounds, round);
 }
 
-/* `coming`: a new round is being planned, so hvd_news tells the program to come to a check. */
+/* Hook: a new round is planned (`coming` true), so hvd_news tells the program to come to a check;
+ * or no longer. */
 static void worker_on_watch(void *arg, bool coming)
 {
     const struct worker *worker = arg;
@@ -136,7 +145,8 @@ static void worker_on_watch(void *arg, bool coming)
     rounds_watch(worker->rounds, coming);
 }
 
-/* The request for a checkpoint of this commit has ended. */
+/* Hook for PERSISTED: the requests for a checkpoint of a commit up to this number have ended, with
+ * this code. */
 static void worker_on_persisted(void *arg, uint64_t commit, int code, const char *text)
 {
     const struct worker *worker = arg;
@@ -144,7 +154,8 @@ static void worker_on_persisted(void *arg, uint64_t commit, int code, const char
     requests_persisted(worker->rounds, commit, code, text);
 }
 
-/* The answer to a call about a value (STORE); NULL: no answer comes any more. */
+/* Hook for STORED, the answer to a call of hvd/store.h; NULL: the agent is gone, and no answer
+ * comes any more. */
 static void worker_on_stored(void *arg, const struct msg_stored *stored)
 {
     const struct worker *worker = arg;
@@ -155,9 +166,9 @@ static void worker_on_stored(void *arg, const struct msg_stored *stored)
         store_cancel(worker->store, UINT64_MAX);
 }
 
-/* Callbacks, called by threads of the collectives: */
+/* The functions up to worker_on_tried are callbacks that threads of the collectives call. */
 
-/* Sends a text to the log of the driver. */
+/* Callback of the collectives: sends a text to the log of the driver. */
 static void worker_on_remark(void *arg, const char *text)
 {
     const struct worker *worker = arg;
@@ -166,7 +177,8 @@ static void worker_on_remark(void *arg, const char *text)
                        &(struct session_event){ .kind = SESSION_REMARK, .text = text });
 }
 
-/* An algorithm of a collective was timed: a line for --autotune-log-file. */
+/* Callback of the collectives: an algorithm was timed, and gets a line in the file of
+ * --autotune-log-file. */
 static void worker_on_tried(void *arg, const struct coll_tried *tried)
 {
     struct worker *worker = arg;
@@ -221,13 +233,14 @@ static int worker_on_reach(void *arg, const struct msg *prepare, struct hvd_err 
  * and each object outlives those that call it. */
 static void free_worker(struct worker *worker)
 {
-    rounds_close(worker->rounds); /* no calls from rounds to the session from here on */
+    rounds_close(worker->rounds); /* ends the thread that passes events to the session */
     session_thread_stop(worker->session);
     rounds_free(worker->rounds);
     groups_free(worker->groups);
     store_free(worker->store);
-    coll_engine_close(worker->engine); /* worker_is_unusable, a callback of the engine, needs the
-                                          session until the engine is closed */
+    /* closed before the session is freed, because the engine may call worker_is_unusable, which
+     * uses the session */
+    coll_engine_close(worker->engine);
     session_thread_free(worker->session);
     gpu_use_release(&worker->gpu);
     timeline_events_close(&worker->events);
@@ -237,8 +250,9 @@ static void free_worker(struct worker *worker)
     mem_free(worker);
 }
 
-/* Starts the session and the collectives. Without HVD_AGENT and HVD_INCARNATION this process is
- * a job of its own. A worker of a job that has lost only one of them must not train alone. */
+/* Starts the session and the collectives. Without HVD_AGENT and HVD_INCARNATION this process is a
+ * job of its own. If only one of the two is set, the process is a worker of a job whose environment
+ * was damaged: it must not train alone, so that is an error. */
 static int join_job(struct worker *worker, struct hvd_err *err)
 {
     const struct session_hooks hooks = { worker_on_cancel,    worker_on_prepare,
@@ -342,7 +356,7 @@ int hvd_init(void)
         free_worker(worker);
         goto done;
     }
-    if (worker->session) { /* a provisional place, until the first ROUND */
+    if (worker->session) { /* the place that the driver expects, until the first ROUND */
         welcome = &worker->welcome.u.welcome_worker;
         place = (struct place){ welcome->rank,       welcome->size,       welcome->local_rank,
                                 welcome->local_size, welcome->cross_rank, welcome->cross_size };
@@ -440,6 +454,8 @@ void worker_set_place(uint64_t round, const struct place *place)
     pthread_mutex_unlock(&process.place_lock);
 }
 
+/* Writes the place of this worker in the running round. HVD_E_STATE before the first round, when
+ * the place is only what the driver expects. */
 int worker_place(struct place *ret_place)
 {
     bool known;

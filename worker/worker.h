@@ -28,9 +28,10 @@ enum worker_doing {
 struct worker {
     struct session_thread *session; /* NULL: the worker is alone */
     struct coll_engine *engine;     /* NULL: the worker is alone */
-    struct coll_options options;    /* read from the environment (settings.h) */
-    struct gpu_use gpu;             /* the GPU that this process works with */
-    enum commit_to commit_to;       /* read from the environment */
+    /* the settings of the collectives, read from the environment (settings.h) */
+    struct coll_options options;
+    struct gpu_use gpu;       /* the GPU that this process works with */
+    enum commit_to commit_to; /* read from the environment */
     int core; /* the core on which the session's thread runs; -1: any core; read from the
                  environment */
     struct groups *groups;
@@ -46,15 +47,15 @@ struct worker {
     } reports;
     struct msg welcome;     /* the agent's welcome; released with the worker */
     _Atomic bool running;   /* true: hvd_elastic_run is running */
-    _Atomic unsigned doing; /* an enum worker_doing */
+    _Atomic unsigned doing; /* what the training loop does now, an enum worker_doing */
     /* number of calls of the library that train has made, except collectives; the watchdog
      * counts them as progress */
     _Atomic uint64_t calls;
 
-    /* used by the session's thread only: what the watchdog saw last */
+    /* what the watchdog saw when it was asked last; used by the session's thread only */
     struct {
         uint64_t calls, round, number, progress;
-        int64_t since_us; /* the time of the last progress */
+        int64_t since_us; /* when the watchdog last saw progress */
     } seen;
 };
 
@@ -62,7 +63,8 @@ struct worker {
  * called, or this process is a forked child. */
 struct worker *worker_get(void);
 
-/* The same for the functions that clear the last error when they succeed (fail_begin). */
+/* Does what worker_get does, and clears the last error of the thread (fail_begin): for functions of
+ * hvd.h that may fail. */
 struct worker *worker_enter(void);
 
 /* Returns true if this process is a forked child of the worker; hvd_last_error then says so. The

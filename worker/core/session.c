@@ -13,8 +13,9 @@
 #include "proto/catalog.h"
 #include "worker/core/session_internal.h"
 
-/* Creates a session in the state JOINING. A time of 0 in the welcome means that the session never
- * sends that message: no heartbeats, or no STALLED. */
+/* Creates a session in the state JOINING. `welcome`: the agent's answer to this worker's hello. A
+ * time of 0 there (beat_us, stall_warning_us) means that the session never sends that message: no
+ * heartbeats, or no STALLED. */
 struct session *session_create(uint64_t incarnation, const struct msg_welcome_worker *welcome,
                                int64_t now_us, struct trace *trace)
 {
@@ -66,8 +67,9 @@ static void session_on_msg(struct session *session, const struct session_event *
         why = "the message is of a driver that was replaced";
     else if (kind->keys & KEY_TERM)
         session->agent.term = msg->term;
-    /* The states from SESSION_LEFT on are those of a worker that has left, finished or lost its
-     * agent, or whose job is done. */
+    /* the states from SESSION_LEFT on are those of a worker that has left, finished or lost its
+     * agent, or whose job is done: it obeys only messages that end something which it still waits
+     * for */
     if (!why && session->sm.state >= SESSION_LEFT && msg->type != MSG_BEAT &&
         msg->type != MSG_BYE && msg->type != MSG_PERSISTED && msg->type != MSG_STORED)
         why = "this worker has ended its part in the job";
@@ -87,7 +89,8 @@ static void session_on_msg(struct session *session, const struct session_event *
     case MSG_SWITCH_AT: session_on_switch_at(session, msg); return;
     case MSG_ABANDON: session_on_abandon(session, msg); return;
     case MSG_REVOKE: session_on_revoke(session, msg); return;
-    case MSG_HOSTS_UPDATED: /* the session does nothing about this news */
+    /* this news is for the trace alone: what a worker must do comes in other messages */
+    case MSG_HOSTS_UPDATED:
         trace_add(session->trace, session->now_us,
                   "session: hosts have changed: %u were added, %u removed",
                   msg->u.hosts_updated.added, msg->u.hosts_updated.removed);
@@ -107,14 +110,16 @@ static void session_on_msg(struct session *session, const struct session_event *
     }
 }
 
+/* Returns when the next heartbeat is due: beat_us after the last message of any kind. */
 static int64_t next_beat_us(const struct session *session)
 {
     return session->agent.connected ? time_add(session->agent.last_sent_us, session->beat_us)
                                     : TIME_NEVER;
 }
 
-/* Sends STALLED and the heartbeat when they are due. STALLED comes first: any message shows that
- * this worker lives, so the heartbeat may then be unnecessary. */
+/* Called at a time that session_deadline has named, or earlier. Sends STALLED (a check waits too
+ * long) and the heartbeat when they are due. STALLED comes first: any message shows that this
+ * worker lives, so the heartbeat may then not be due any more. */
 static void session_on_timer(struct session *session)
 {
     if (session->now_us >= session->loop.warn_stall_us) {
@@ -135,8 +140,8 @@ static void session_on_timer(struct session *session)
         });
 }
 
-/* Makes one line of a text. The text comes from the program or a device's driver and may have
- * several lines; err_set joins them. */
+/* Makes one line of a text that comes from the program or a device's driver, and may have several
+ * lines (err_set joins them). The result lives as long as the list of actions. */
 static const char *one_line(struct session *session, const char *text)
 {
     struct hvd_err line;
@@ -145,8 +150,8 @@ static const char *one_line(struct session *session, const char *text)
     return session_copy(session, line.text, sizeof(line.text));
 }
 
-/* Handles PERSIST of the training loop: asks the driver for a checkpoint. The requests of a round
- * that is dead end with its DO_CANCEL, so they need no message. */
+/* Handles PERSIST of the training loop: asks the driver for a checkpoint of a commit. Outside a
+ * round nothing is sent: the requests of a dead round end with the DO_CANCEL of that round. */
 static void session_on_persist(struct session *session, const struct session_event *event)
 {
     if (!session_in_round(session))
@@ -165,8 +170,9 @@ static void session_on_persist(struct session *session, const struct session_eve
                                              .u.persist = { event->commit } });
 }
 
-/* Handles STORE of the program: passes it on. Calls of a round that is over end with its DO_CANCEL
- * or with the next round, so the driver's silence about them is enough. */
+/* Handles STORE, a call of hvd/store.h by the program: passes it on to the driver, which answers
+ * with STORED. If no agent can pass it on, the call fails at once. A call about a round that is
+ * over gets no answer from the driver: the DO_CANCEL of that round, or the next round, ends it. */
 static void session_on_store(struct session *session, const struct session_event *event)
 {
     const struct msg_store *call = &event->msg->u.store;
@@ -227,14 +233,15 @@ int session_step(struct session *session, const struct session_event *event,
                       event->stalled->operation);
         break;
     case SESSION_UNUSABLE:
-        /* This is the last message. An agent that does not know it counts the silence after it
-         * as the worker's death. */
+        /* UNUSABLE is the last message of this worker. An agent that is too old to know it notices
+         * the silence after it, and takes the worker for dead. */
         text = event->text && event->text[0] ? event->text : "the worker gives no reason";
         session_send(session, &(struct msg){ .type = MSG_UNUSABLE,
                                              .u.unusable = { one_line(session, text) } });
         session_lose(session, "this worker has sent UNUSABLE, so it must end");
         break;
-    case SESSION_REMARK: /* a remark is about a round; outside a round it comes too late */
+    /* a remark is about the running round; without one it comes too late, and is not sent */
+    case SESSION_REMARK:
         if (session_in_round(session))
             session_send(session, &(struct msg){ .type = MSG_REMARK,
                                                  .round = session->round,
@@ -249,6 +256,7 @@ int session_step(struct session *session, const struct session_event *event,
     return list->failed ? HVD_E_NOMEM : 0;
 }
 
+/* Returns when the next SESSION_TIMER is due: for the heartbeat, or for STALLED. */
 int64_t session_deadline(const struct session *session)
 {
     int64_t beat_us = next_beat_us(session);

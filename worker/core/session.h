@@ -14,13 +14,13 @@
  *                                        └──────────────────────────┘
  *     DRAIN in JOINING, READY, RECOVERED: LEFT.  DONE: DISMISSED.  Agent gone, or UNUSABLE: LOST.
  *
- * The loop is in one of three phases: outside (before RUN, or waiting for a round), in DO_ENTER
- * until SYNCED, or in train until RETURNED. Each DO_ENTER is answered by one SYNCED, each SYNCED of
- * 0 is followed by one RETURNED, each DO_RESTORE by one RESTORED, each CHECK by one DO_ANSWER, each
- * RUN by one DO_RETURN. A DO_PREPARE ends with a PREPARED that failed, with DO_ABANDON, or with a
- * DO_ENTER that uses the connections; a PREPARED that comes later is ignored. README.md has the
- * whole table of states; session_data.h says what the session decides where PROTOCOL.md is
- * silent.
+ * The loop is in one of three phases: outside (before RUN, or waiting for a round), carrying out
+ * DO_ENTER until SYNCED, or in train until RETURNED. Each DO_ENTER is answered by one SYNCED, each
+ * SYNCED of 0 is followed by one RETURNED, each DO_RESTORE by one RESTORED, each CHECK by one
+ * DO_ANSWER, each RUN by one DO_RETURN. A DO_PREPARE ends with a PREPARED that failed, with
+ * DO_ABANDON, or with a DO_ENTER that uses the connections; a PREPARED that comes later is ignored.
+ * README.md has the whole table of states; session_data.h says what the session decides where
+ * PROTOCOL.md is silent.
  */
 #ifndef WORKER_CORE_SESSION_H
 #define WORKER_CORE_SESSION_H

@@ -1,8 +1,8 @@
 /*
  * session_action.c: the list of actions that a step fills, and what goes into it.
  *
- * All other files of the session append here; worker/io/session_thread.c carries the list out, in
- * order. When no memory is left the list is marked as failed: the step then fails as a whole.
+ * All other files of the session append actions here; worker/io/session_thread.c carries them out,
+ * in order. When no memory is left the list is marked as failed: the step then fails as a whole.
  */
 #include "worker/core/session_action.h"
 
@@ -42,8 +42,9 @@ const void *session_copy(struct session *session, const void *bytes, size_t leng
     return copy;
 }
 
-/* Requests that a message is sent to the agent, in the name of this worker. Nothing is sent when
- * the agent is gone. A message also counts as a heartbeat, so its time is noted. */
+/* Appends the action that sends a message to the agent, in the name of this worker. Nothing is sent
+ * when the agent is gone. Every message also counts as a heartbeat, so the time is noted. The data
+ * that `msg` points to is not copied. */
 void session_send(struct session *session, const struct msg *msg)
 {
     struct msg sent = *msg;
@@ -58,15 +59,17 @@ void session_send(struct session *session, const struct msg *msg)
                         });
 }
 
+/* Appends the action that ends the collectives of this round, and of all rounds before it, at
+ * once. */
 void session_cancel(struct session *session, uint64_t round)
 {
     session_do(session, (struct session_action){ .kind = DO_CANCEL, .round = round });
 }
 
-/* Says how the training loop gets the result of a check. watched true: the loop brings each check
- * to the session, and waits for the answer. This is so while a switch is planned, and when the
- * round is dead. watched false: each check returns 0 at once, without the session. This is so from
- * the beginning of a round. */
+/* Decides whether the training loop brings its checks (calls of hvd_state_check or
+ * hvd_state_commit) to the session. watched true: each check is brought here and waits for its
+ * answer; so it is while a switch is planned, and when the round is dead. watched false: each check
+ * returns 0 at once, without the session; so it is from the beginning of a round. */
 void session_watch(struct session *session, bool watched)
 {
     if (session->loop.watched == watched)
@@ -75,6 +78,7 @@ void session_watch(struct session *session, bool watched)
     session_do(session, (struct session_action){ .kind = DO_WATCH, .yes = watched });
 }
 
+/* Answers the check that waits, with the code that hvd_state_check is to return. */
 void session_answer(struct session *session, int code)
 {
     ASSERT(session->loop.check_waits && session->loop.at == LOOP_TRAINING);

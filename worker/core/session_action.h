@@ -12,30 +12,37 @@
 
 enum session_action_kind {
     DO_SEND, /* msg: send it to the agent */
-    /* yes true: the loop brings each check to the session; false: checks return 0 at once */
+    /* yes true: the training loop brings each check (hvd_state_check, hvd_state_commit) to the
+     * session, and waits for DO_ANSWER; false: each check returns 0 at once */
     DO_WATCH,
-    DO_PREPARE, /* round, msg (a PREPARE): open this round's connections beside the running ones */
+    /* round, msg (a PREPARE): open the connections of this next round, beside those of the running
+     * round */
+    DO_PREPARE,
     DO_ABANDON, /* round: close the prepared connections of this round */
     /* commit, code, text: the requests for a checkpoint of a commit up to this number are done */
     DO_PERSISTED,
-    DO_STORED,  /* msg (a STORED): the call of the program with its channel and number is done */
+    /* msg (a STORED): the program's call of hvd/store.h that has this channel and number is done */
+    DO_STORED,
     DO_CANCEL,  /* round: end the collectives of this round and of all before it, at once */
     DO_COMMIT,  /* commit: copy the loop's live state into this commit */
     DO_ANSWER,  /* code: the answer to the waiting CHECK */
-    DO_RESTORE, /* the loop returns to its last commit */
-    DO_ENTER,   /* round, msg (its ROUND), place, yes: connect, load the commit, call train */
-    DO_RETURN,  /* code: hvd_elastic_run returns */
+    DO_RESTORE, /* the training loop goes back to its last commit */
+    /* round, msg (the ROUND of that round), place, yes: connect, load the commit, call train */
+    DO_ENTER,
+    DO_RETURN, /* code: hvd_elastic_run returns */
     DO_COUNT
 };
 
 struct session_action {
     enum session_action_kind kind;
-    bool yes; /* DO_WATCH: bring checks to the session; DO_ENTER: connections are open */
+    /* of DO_WATCH: checks are brought to the session; of DO_ENTER: the connections of the round are
+     * open already */
+    bool yes;
     int code;
     uint64_t round;
     uint64_t commit;
     struct place place;
-    const char *text;      /* valid as long as msg */
+    const char *text;      /* valid as long as `msg` */
     const struct msg *msg; /* valid until the event or the list ends, whichever ends first */
 };
 

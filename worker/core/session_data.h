@@ -42,27 +42,28 @@ struct session_loop {
     enum session_loop_at at;
     bool watched;          /* DO_WATCH was sent: each check is brought to the session */
     bool entered;          /* ENTERED was sent to the agent for this round */
-    bool went_on;          /* true: train may have gone on after the agreed check */
+    bool went_on;          /* train may have changed the state after the agreed check of a switch */
     uint64_t checks;       /* number of checks of this round that the session knows of */
-    bool check_waits;      /* true: the last of these checks has no answer yet */
-    int64_t waiting_us;    /* when check_waits is true: since when that check waits */
-    int64_t warn_stall_us; /* when to send STALLED; TIME_NEVER: never */
+    bool check_waits;      /* the loop waits for the answer to the last of these checks */
+    int64_t waiting_us;    /* since when that check waits; valid with check_waits */
+    int64_t warn_stall_us; /* when to send STALLED for that check; TIME_NEVER: never */
 };
 
 /* The connection to the agent, and the state of its messages. */
 struct session_agent {
     bool connected;
-    uint32_t minor; /* of the agent's protocol */
+    uint32_t minor; /* the minor number of the protocol that the agent speaks */
     uint64_t term;  /* the highest term of a driver whose message this worker has obeyed */
-    uint64_t beats_sent, beats_heard; /* sequence numbers of the last heartbeat to and from it */
+    /* sequence numbers of the last heartbeats to and from the agent */
+    uint64_t beats_sent, beats_heard;
     int64_t last_sent_us;
 };
 
 /* The rounds that will never train, or never train again. */
 struct session_dead {
-    uint64_t revoked; /* this round and all before it are revoked */
-    /* The highest round that a REVOKE has named. A RECOVERING for a higher round answers no
-     * REVOKE, and gives the reason `why`. */
+    uint64_t revoked; /* the number of a round: that round and all before it are revoked */
+    /* The highest round that a REVOKE of the driver has named. A RECOVERING for a higher round is
+     * sent unasked, so it tells the driver the reason: `why`. */
     uint64_t revoke_heard;
     struct hvd_err why; /* why the round died */
     /* the rounds after abandoned_above, up to abandoned_to, are abandoned and never begin */
@@ -74,7 +75,7 @@ struct session_dead {
 enum session_prepared_state {
     PREPARED_NONE,
     PREPARED_NOT_LISTED, /* the next round does not list this worker */
-    PREPARED_OPENING,    /* DO_PREPARE was sent; no PREPARED yet */
+    PREPARED_OPENING,    /* DO_PREPARE was ordered, and the event PREPARED has not come yet */
     PREPARED_OPEN,
     PREPARED_FAILED
 };
@@ -88,11 +89,9 @@ struct session_prepared {
 struct session_change {
     uint64_t next;        /* the number of the next round; 0: no change is pending */
     bool next_check_sent; /* NEXT_CHECK was sent */
-    /* the check that NEXT_CHECK has named: the loop goes on to it, and waits at the following
-     * check */
-    uint64_t next_check;
-    bool agreed;    /* true: SWITCH_AT has come from the driver, so `check` is valid */
-    uint64_t check; /* all members leave train at this check */
+    uint64_t next_check;  /* the check of NEXT_CHECK: the loop waits at the one after it */
+    bool agreed;          /* true: SWITCH_AT has come from the driver, so `check` is valid */
+    uint64_t check;       /* the check at which all members leave train */
 };
 
 struct session {
@@ -109,10 +108,11 @@ struct session {
     struct session_loop loop;
     uint64_t round; /* the round that the worker is in, or was in last; 0: there was none */
     struct session_dead dead;
-    bool draining; /* true, in REVOKED: the worker will leave instead of recovering */
+    bool draining; /* in REVOKED: the worker was asked to leave, and will when it has restored */
     struct session_change change;
     struct session_prepared prepared;
-    struct msg arrived; /* a ROUND that waits until the loop is ready; its round is 0: none waits */
+    /* a ROUND that waits until the training loop can enter it; its round is 0: none waits */
+    struct msg arrived;
     struct msg_held held[LIMIT_COMMITS_HELD];
     size_t held_count;
 };

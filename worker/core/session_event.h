@@ -1,6 +1,6 @@
 /*
  * session_event.h: the events of a session. Each comment names the fields that the event uses. Data
- * that an event points to is borrowed during the step.
+ * that an event points to stays the caller's, and is valid during the step.
  */
 #ifndef WORKER_CORE_SESSION_EVENT_H
 #define WORKER_CORE_SESSION_EVENT_H
@@ -12,13 +12,15 @@ enum session_event_kind {
      * is true. */
     SESSION_MSG,
     SESSION_CLOSED, /* the connection to the agent is lost */
-    /* session_deadline() has been reached; an event that comes too early does nothing */
+    /* the time of session_deadline() has come; too early an event does nothing */
     SESSION_TIMER,
     SESSION_RUN,      /* ready: the state is registered, and the loop waits for a round */
     SESSION_PREPARED, /* round, code, text: the answer to DO_PREPARE */
     SESSION_SYNCED,   /* code: the answer to DO_ENTER; 0: train is about to be called */
     SESSION_STEPPED,  /* entered: the first step of the round is done */
-    SESSION_CHECK,    /* check: the loop's n-th check of the round, counted from 0 */
+    /* check: the training loop has come to the check with this number in its round, counted from 0,
+     * and waits for DO_ANSWER */
+    SESSION_CHECK,
     SESSION_RETURNED, /* code, text: train has returned */
     SESSION_RESTORED, /* held: the answer to DO_RESTORE */
     SESSION_STUCK,    /* stalled: the loop or a collective makes no progress */
@@ -33,8 +35,8 @@ struct session_event {
     enum session_event_kind kind;
     int64_t now_us;
     uint64_t round;
-    /* SESSION_MSG: true: the event has a check number: `check` is the number of the loop's next
-     * check, and from now on each check is brought to the session */
+    /* of SESSION_MSG; true: `check` is the number of the training loop's next check, and from now
+     * on the loop brings each check to the session */
     bool counted;
     uint64_t check;
     uint64_t commit;

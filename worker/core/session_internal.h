@@ -14,9 +14,10 @@
 
 #include "worker/core/session_data.h"
 
-/* An agent of a lower minor does not pass PERSIST on. */
+/* An agent that speaks a lower minor of the protocol than this does not pass on PERSIST, or
+ * STORE. */
 #define SESSION_PERSIST_MINOR 3
-#define SESSION_STORE_MINOR   4 /* and no STORE */
+#define SESSION_STORE_MINOR   4
 
 /* ---- session_states.c ------------------------------------------------------------------------ */
 
@@ -25,12 +26,13 @@ extern const struct sm_type session_type;
 extern const unsigned session_loop_allowed[SESSION_STATE_COUNT];
 /* true: the state is ENTERING, ACTIVE or SWITCHED */
 bool session_in_round(const struct session *session);
-bool session_in_train(const struct session *session); /* true: the state is ENTERING or ACTIVE */
+/* true: the state is ENTERING or ACTIVE, so train runs or is about to */
+bool session_in_train(const struct session *session);
 
 /* ---- session_action.c: append to the list, and note there when memory runs out ---- */
 
 void session_do(struct session *session, struct session_action action);
-/* copies msg into the list, but not the data that msg points to */
+/* requests that msg is sent to the agent. msg is copied, but not the data that msg points to */
 void session_send(struct session *session, const struct msg *msg);
 void session_cancel(struct session *session, uint64_t round);
 void session_watch(struct session *session, bool watched);
@@ -40,27 +42,30 @@ const void *session_copy(struct session *session, const void *bytes, size_t leng
 /* ---- session_known.c: the rounds to come, and the dead ones ---------------------------------- */
 
 void session_drop(struct session *session, const struct msg *msg, const char *why);
+/* true: this worker is one of the members */
 bool session_lists_worker(const struct session *session, const struct msg_member_list *members);
 /* true: the round is revoked, abandoned, or not later than the round of this worker */
 bool session_is_dead(const struct session *session, uint64_t round);
 void session_note_abandoned(struct session *session, uint64_t current, uint64_t last);
 void session_keep_held(struct session *session, const struct msg_held_list *held);
-/* requests DO_ABANDON if connections are open or being opened */
+/* forgets the round that is prepared; DO_ABANDON closes its connections */
 void session_forget_prepared(struct session *session);
 void session_forget_arrived(struct session *session);
-void session_forget_change(struct session *session); /* a check that waits is answered with 0 */
+/* forgets the switch that is planned; a check that waits for it is answered with 0 */
+void session_forget_change(struct session *session);
 
 /* ---- session_move.c -------------------------------------------------------------------------- */
 
 void session_enter(struct session *session,
-                   const struct msg *round); /* `round` must live as long as the list */
+                   /* `round`: a ROUND message, which must live as long as the list of actions */
+                   const struct msg *round);
 void session_enter_arrived(struct session *session);
 void session_revoke(struct session *session, uint64_t round, int code, const char *why);
-/* ends the collectives; a waiting check is answered with code */
+/* ends the collectives of the round; a check that waits is answered with `code` */
 void session_stop_loop(struct session *session, int code);
 /* gives the training loop its next order, when it has left train or finished DO_RESTORE */
 void session_order_next(struct session *session);
-void session_return(struct session *session, int code); /* hvd_elastic_run returns code */
+void session_return(struct session *session, int code); /* lets hvd_elastic_run return this code */
 void session_finish(struct session *session, int code, const char *text);
 void session_leave(struct session *session, const char *why);
 void session_dismiss(struct session *session);

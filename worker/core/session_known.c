@@ -31,6 +31,8 @@ bool session_lists_worker(const struct session *session, const struct msg_member
     return false;
 }
 
+/* true: this round will not begin, or is over: it is not later than the present one, or is revoked
+ * or abandoned. */
 bool session_is_dead(const struct session *session, uint64_t round)
 {
     const struct session_dead *dead = &session->dead;
@@ -54,8 +56,8 @@ void session_note_abandoned(struct session *session, uint64_t current, uint64_t 
     dead->abandoned_to = last;
 }
 
-/* Keeps the list of the commits that this worker holds, for its next RECOVERING. held NULL: the
- * worker holds none. */
+/* Keeps the list of the commits that this worker holds, for the RECOVERING that it sends next. held
+ * NULL: the worker holds none. */
 void session_keep_held(struct session *session, const struct msg_held_list *held)
 {
     session->held_count = held ? held->count : 0;
@@ -64,8 +66,8 @@ void session_keep_held(struct session *session, const struct msg_held_list *held
         memcpy(session->held, held->items, session->held_count * sizeof(*held->items));
 }
 
-/* Forgets the round that is prepared. The action DO_ABANDON lets the training's threads close
- * its connections, if there are any. */
+/* Forgets the round that is prepared. The action DO_ABANDON closes the connections of that round,
+ * if they are open or being opened. */
 void session_forget_prepared(struct session *session)
 {
     struct session_prepared *prepared = &session->prepared;
@@ -76,6 +78,7 @@ void session_forget_prepared(struct session *session)
     *prepared = (struct session_prepared){ .state = PREPARED_NONE };
 }
 
+/* Forgets the ROUND message that waits until the training loop can enter the round. */
 void session_forget_arrived(struct session *session)
 {
     msg_release(&session->arrived);

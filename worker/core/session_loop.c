@@ -22,13 +22,15 @@ void session_on_run(struct session *session, const struct session_event *event)
         sm_move(&session->sm, SESSION_READY, session->now_us,
                 "the program has called hvd_elastic_run");
         return;
-    /* the message LEFT was sent when the session moved to LEFT */
+    /* LEFT was sent to the agent when the session moved to this state */
     case SESSION_LEFT: session_return(session, HVD_LEFT); return;
     case SESSION_FINISHED: session_return(session, HVD_E_STATE); return;
-    default: session_order_next(session); return; /* DISMISSED or LOST */
+    /* DISMISSED or LOST: hvd_elastic_run returns at once */
+    default: session_order_next(session); return;
     }
 }
 
+/* Returns the text of the event, or `otherwise` if the event has none. */
 static const char *text_or(const struct session_event *event, const char *otherwise)
 {
     return event->text && event->text[0] ? event->text : otherwise;
@@ -94,7 +96,8 @@ void session_on_returned(struct session *session, const struct session_event *ev
                            text_or(event, "the collectives of this worker failed"));
             return;
         }
-        if (!finishes && event->code > 0) { /* news, such as HVD_DONE, that no call has given */
+        /* train has returned news, such as HVD_DONE, that no call of the library has returned */
+        if (!finishes && event->code > 0) {
             snprintf(text, sizeof(text),
                      "train returned %s, but no call of the library has returned this code; return "
                      "only codes that a call has returned",
@@ -109,7 +112,7 @@ void session_on_returned(struct session *session, const struct session_event *ev
     case SESSION_DISMISSED: finishes = event->code == 0; break;
     case SESSION_LEFT:
     case SESSION_LOST: finishes = false; break;
-    default: break; /* REVOKED */
+    default: break; /* REVOKED: the next order is to restore the last commit */
     }
     if (finishes)
         session_finish(session, event->code, event->text);

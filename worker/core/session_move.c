@@ -4,8 +4,8 @@
  *
  * Called by the handlers of messages and events, which decide that a move is due. Invariant: the
  * loop has at most one order at a time. While the loop enters a round, runs train or restores a
- * commit, it is only told that its round is dead. When it has come out, session_order_next gives it
- * its next order.
+ * commit, it gets no order, and only hears that its round is dead. When it has come out,
+ * session_order_next gives it the next order.
  */
 #include "worker/core/session_internal.h"
 
@@ -23,7 +23,7 @@ void session_enter(struct session *session, const struct msg *round)
     if (place_find(&round->u.round.members, session->incarnation, &place))
         session->list->failed = true;
     if (use_prepared)
-        /* the loop owns the connections now */
+        /* the training loop owns the connections from now on, so DO_ABANDON must not close them */
         *prepared = (struct session_prepared){ .state = PREPARED_NONE };
     else
         session_forget_prepared(session);
@@ -61,6 +61,7 @@ void session_enter_arrived(struct session *session)
 
 /* ---- leaving a dead round -------------------------------------------------------------------- */
 
+/* Orders the training loop, which waits for an order, to go back to its last commit. */
 static void session_restore(struct session *session)
 {
     ASSERT(session->loop.at == LOOP_WAITING);
@@ -68,9 +69,10 @@ static void session_restore(struct session *session)
     session_do(session, (struct session_action){ .kind = DO_RESTORE });
 }
 
-/* Stops the training loop in its round: ends its collectives, answers its waiting check with
- * `code`, and lets it bring its next checks to the session, which answers them so that train (the
- * program's function) returns. Later rounds that are revoked already are cancelled too. */
+/* Stops the training loop in its round: ends the collectives of the round, answers a check that
+ * waits with `code`, and lets the loop bring its next checks to the session, whose answers make
+ * train (the program's function) return. Later rounds that are revoked already are cancelled
+ * too. */
 void session_stop_loop(struct session *session, int code)
 {
     uint64_t revoked = session->dead.revoked;
@@ -117,6 +119,8 @@ void session_return(struct session *session, int code)
     session_do(session, (struct session_action){ .kind = DO_RETURN, .code = code });
 }
 
+/* Moves to a state in which this worker takes no part in rounds any more: what is known of a next
+ * round is forgotten. */
 static void move_to_end(struct session *session, enum session_state state, const char *why)
 {
     session->change = (struct session_change){ .next = 0 };
@@ -130,7 +134,8 @@ static void move_to_end(struct session *session, enum session_state state, const
  * be NULL). */
 void session_finish(struct session *session, int code, const char *text)
 {
-    struct hvd_err line; /* err_set makes one line of a user's text, which may have several lines */
+    /* err_set makes one line of the text, which comes from the program and may have several */
+    struct hvd_err line;
 
     err_set(&line, code, "%s", text ? text : "");
     move_to_end(session, SESSION_FINISHED, code ? "train failed" : "train returned 0");
@@ -192,6 +197,8 @@ static void session_end_run(struct session *session, enum session_state state, i
         session_order_next(session);
 }
 
+/* Called when the driver says that other workers have finished the job (DONE): hvd_elastic_run
+ * returns HVD_DONE. */
 void session_dismiss(struct session *session)
 {
     session_end_run(session, SESSION_DISMISSED, HVD_DONE, "the job is done");

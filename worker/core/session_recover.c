@@ -20,19 +20,20 @@ static void send_recovering(struct session *session)
     const struct msg_held *held =
         session_copy(session, session->held, sizeof(*held) * session->held_count);
     uint64_t round = dead->revoked > session->round ? dead->revoked : session->round;
-    bool unasked = round > dead->revoke_heard;
-    const char *why = unasked ? dead->why.text : "";
+    bool is_unasked = round > dead->revoke_heard;
+    const char *why = is_unasked ? dead->why.text : "";
 
     session_send(session, &(struct msg){
                               .type = MSG_RECOVERING,
                               .round = round,
                               .u.recovering = {.held = { held, session->held_count },
                                                .text = session_copy(session, why, strlen(why) + 1),
-                                               .code = unasked ? dead->why.code : 0}
+                                               .code = is_unasked ? dead->why.code : 0}
     });
 }
 
-/* Notes a REVOKE of a worker that is in no round, or whose round is stopped already. */
+/* Notes that a round is revoked, for a worker that is in no round or whose training loop is stopped
+ * already: what is known of a next round is forgotten if that round is dead too. */
 static void note_revoke(struct session *session, uint64_t round)
 {
     struct session_dead *dead = &session->dead;
@@ -51,7 +52,8 @@ static void note_revoke(struct session *session, uint64_t round)
 void session_on_revoke(struct session *session, const struct msg *msg)
 {
     const struct session_prepared *next = &session->prepared;
-    bool later = msg->round > session->dead.revoked; /* the number is news to this session */
+    /* this session did not know yet that a round with this number is dead */
+    bool later = msg->round > session->dead.revoked;
     bool concerned;
 
     if (msg->round < session->round || msg->round < session->arrived.round) {
@@ -83,7 +85,8 @@ void session_on_revoke(struct session *session, const struct msg *msg)
     case SESSION_ACTIVE:
     case SESSION_SWITCHED:
         session->dead.revoke_heard = msg->round;
-        session_revoke(session, msg->round, 0 /* no failure here */, msg->u.revoke.reason);
+        session_revoke(session, msg->round, 0 /* nothing has failed in this worker */,
+                       msg->u.revoke.reason);
         return;
     default: break;
     }
@@ -120,9 +123,10 @@ void session_on_restored(struct session *session, const struct session_event *ev
     }
 }
 
-/* DRAIN asks this worker to leave. A worker outside a round leaves at once. A worker that is
- * restoring is still needed as a holder of commits: it leaves when it has restored. A worker in
- * a round leaves by a switch. */
+/* Handles DRAIN: the driver asks this worker to leave. A worker outside a round leaves at once. A
+ * worker that is restoring its last commit is still needed, because others may have to fetch
+ * commits from it: it leaves when it has restored. A worker in a round leaves by a switch, which
+ * the driver starts. */
 void session_on_drain(struct session *session, const struct msg *msg)
 {
     switch (session_state(session)) {

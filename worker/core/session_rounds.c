@@ -87,6 +87,7 @@ void session_on_prepared(struct session *session, const struct session_event *ev
     send_prepared(session);
 }
 
+/* true: the round is after `current`, up to `last`. */
 static bool is_between(uint64_t round, uint64_t current, uint64_t last)
 {
     return round > current && round <= last;
@@ -114,7 +115,7 @@ void session_on_abandon(struct session *session, const struct msg *msg)
     /* The loop has left train for a round that will never begin, and the other members may be
      * anywhere: so the session revokes its own round. */
     if (session->sm.state == SESSION_SWITCHED)
-        session_revoke(session, session->round, 0 /* no failure here */,
+        session_revoke(session, session->round, 0 /* nothing has failed in this worker */,
                        "the next round was abandoned after the switch");
     else
         session_forget_change(session);
@@ -129,7 +130,7 @@ static void keep_round(struct session *session, const struct msg *msg)
         session->list->failed = true;
         return;
     }
-    /* a round that lists this worker needs this worker, so it does not leave */
+    /* the round lists this worker, so the worker stays, also if it was asked to leave before */
     session->draining = false;
     trace_add(session->trace, session->now_us,
               "session: round %" PRIu64 " waits until the training loop can enter it", msg->round);
@@ -183,11 +184,13 @@ void session_on_round(struct session *session, const struct msg *msg)
     } else if (agreed && session->sm.state == SESSION_SWITCHED) {
         session_leave(session, "the agreed round has begun and does not list this worker");
     } else if (agreed) {
-        session_forget_prepared(session); /* the worker then leaves at the agreed check */
+        /* a round without this worker needs no connections of it */
+        session_forget_prepared(session);
         session_drop(session, msg,
                      "the round does not list this worker, which leaves at the agreed check");
     } else if (listed) {
-        session_revoke(session, msg->round - 1, 0 /* no failure here */, "a later round has begun");
+        session_revoke(session, msg->round - 1, 0 /* nothing has failed in this worker */,
+                       "a later round has begun");
         keep_round(session, msg);
     } else {
         session_stop_loop(session, HVD_LEFT);

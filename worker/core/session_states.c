@@ -1,6 +1,6 @@
 /*
  * session_states.c: the states of a session: which may follow which, where the training loop may be
- * in each, and the invariant that holds between two steps.
+ * in each, and the invariant (what holds of the data between two steps).
  *
  * README.md shows the same table; tests/unit/test_session_states.c compares the two. sm_move panics
  * on a move that is not in the table.
@@ -56,8 +56,9 @@ static void check_state(const void *owner, unsigned state)
         ASSERT(session->round > 0);
     if (in_round)
         ASSERT(session->round > session->dead.revoked);
-    if (session->loop.check_waits) /* a check waits only in ACTIVE, between NEXT_CHECK and
-                                      SWITCH_AT: else no answer would come */
+    /* a check may wait only in ACTIVE, between NEXT_CHECK and SWITCH_AT: in any other state no
+     * message would come that answers it */
+    if (session->loop.check_waits)
         ASSERT(state == SESSION_ACTIVE && change->next_check_sent && !change->agreed);
     if (change->next)
         ASSERT(in_round && change->next > session->round && session->loop.watched);

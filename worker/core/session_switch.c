@@ -15,9 +15,9 @@
 
 #include <inttypes.h>
 
-/* Compares the check at which the training loop waits with the agreed check: revokes the round if
- * the loop is past it, lets the loop go on if it is before it, and switches if the two are equal.
- */
+/* Called when the check at which all members switch is agreed, and the training loop waits at a
+ * check. Compares the two: revokes the round if the loop is past it, lets the loop go on if it is
+ * before it, and switches if the two are equal. */
 static void switch_or_go_on(struct session *session, uint64_t check)
 {
     uint64_t next = session->change.next;
@@ -27,7 +27,7 @@ static void switch_or_go_on(struct session *session, uint64_t check)
                                                      session->prepared.state > PREPARED_NOT_LISTED);
 
     if (check > session->change.check) {
-        session_revoke(session, session->round, 0 /* no failure here */,
+        session_revoke(session, session->round, 0 /* nothing has failed in this worker */,
                        "this worker is past the agreed check");
         return;
     }
@@ -35,8 +35,8 @@ static void switch_or_go_on(struct session *session, uint64_t check)
         session_answer(session, 0 /* train goes on */);
         return;
     }
-    /* All members make this commit, also the members that leave now: they may be the only ones that
-     * have the state. */
+    /* All members commit at this check, also those that leave now: they may be the only ones that
+     * have the state. The commit is the first one of the next round. */
     session_do(session, (struct session_action){ .kind = DO_COMMIT,
                                                  .round = session->round,
                                                  .commit = COMMIT_FIRST_OF(next) });
@@ -50,8 +50,8 @@ static void switch_or_go_on(struct session *session, uint64_t check)
     }
 }
 
-/* Tells the driver up to which check the training loop goes on: at the check after it the loop
- * waits for SWITCH_AT. */
+/* Tells the driver (NEXT_CHECK) up to which check the training loop goes on. At the check after
+ * that one the loop waits until SWITCH_AT names the check at which all members switch. */
 static void send_next_check(struct session *session, uint64_t check)
 {
     session->change.next_check_sent = true;
@@ -80,7 +80,8 @@ void session_on_check(struct session *session, const struct session_event *event
         if (change->agreed) {
             switch_or_go_on(session, event->check);
         } else if (change->next_check_sent &&
-                   event->check > change->next_check) { /* the check waits until SWITCH_AT comes */
+                   /* the loop waits at this check until SWITCH_AT comes */
+                   event->check > change->next_check) {
             loop->waiting_us = session->now_us;
             loop->warn_stall_us = time_add(session->now_us, session->stall_warning_us);
             trace_add(session->trace, session->now_us,
@@ -119,6 +120,8 @@ static const char *why_ignored(const struct session *session, const struct msg *
     return NULL;
 }
 
+/* Notes that a switch to the round `next` is planned. An earlier switch is forgotten, with all that
+ * was agreed about it. */
 static void begin_change(struct session *session, uint64_t next)
 {
     session->change = (struct session_change){ .next = next };
@@ -145,10 +148,13 @@ void session_on_pending(struct session *session, const struct session_event *eve
     trace_add(session->trace, session->now_us, "session: a switch to round %" PRIu64 " is planned",
               next);
     begin_change(session, next);
-    if (session->loop.check_waits) { /* this check waits because of an older change */
+    /* the loop waits at a check because of an older planned switch */
+    if (session->loop.check_waits) {
         send_next_check(session, checks - 1);
         session_answer(session, 0);
-    } else if (event->counted) { /* the loop's next check is known; the higher number is newer */
+    } else if (event->counted) {
+        /* the number of the loop's next check is known: from the thread that counts checks, or from
+         * the checks that have come here; the higher one is newer */
         send_next_check(session, event->check > checks ? event->check : checks);
     }
 }
@@ -176,6 +182,6 @@ void session_on_switch_at(struct session *session, const struct msg *msg)
     if (session->loop.check_waits)
         switch_or_go_on(session, session->loop.checks - 1);
     else if (session->change.check < session->loop.checks)
-        session_revoke(session, session->round, 0 /* no failure here */,
+        session_revoke(session, session->round, 0 /* nothing has failed in this worker */,
                        "this worker is past the agreed check");
 }

@@ -2,8 +2,8 @@
  * agent_link.c: a worker's Unix socket to its agent: connect, send, receive messages and
  * descriptors.
  *
- * Called by greeting.c and session_thread.c, on one thread. Invariant: no call waits, but
- * agent_link_connect for a limited time; what cannot be sent now stays in `unsent`.
+ * Called by greeting.c and session_thread.c, on one thread. Invariant: no call waits, except
+ * agent_link_connect, for a limited time. Bytes that cannot be sent now stay in `unsent`.
  */
 #include "worker/io/agent_link.h"
 
@@ -30,7 +30,7 @@ int agent_link_connect(const char *name, int64_t patience_us, int *ret_fd, struc
     struct ucred peer;
     socklen_t peer_bytes = sizeof(peer);
     int rc = 0;
-    int fd, number;
+    int fd, fault;
 
     if (length >= sizeof(address.sun_path))
         return err_set(err, HVD_E_INVAL,
@@ -51,16 +51,17 @@ int agent_link_connect(const char *name, int64_t patience_us, int *ret_fd, struc
     if (fd < 0)
         return err_set(err, HVD_E_IO, "no Unix socket can be made (%s); allow this call",
                        strerror(errno));
-    /* The timeout limits a connect while the agent's queue of connections is full. Sends use
-     * MSG_DONTWAIT, so they never wait. A signal, also SIGCONT, ends such a connect early. */
-    number = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ? errno : EINTR;
-    while (number == EINTR) {
-        number = connect(fd, (const struct sockaddr *)&address, (socklen_t)length) ? errno : 0;
-        if (number == EINTR && clock_now_us() >= until_us)
-            number = EAGAIN;
+    /* SO_SNDTIMEO limits how long connect() waits while the agent's queue of connections is full
+     * (sends use MSG_DONTWAIT and never wait). A signal, also SIGCONT, ends a connect() that waits:
+     * then it is called again, until the time has passed. */
+    fault = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ? errno : EINTR;
+    while (fault == EINTR) {
+        fault = connect(fd, (const struct sockaddr *)&address, (socklen_t)length) ? errno : 0;
+        if (fault == EINTR && clock_now_us() >= until_us)
+            fault = EAGAIN;
     }
-    if (number) {
-        if (number == EAGAIN)
+    if (fault) {
+        if (fault == EAGAIN)
             rc = err_set(
                 err, HVD_E_TIMEOUT,
                 "the agent at %s does not answer; if hvd-agent is stopped or hangs, kill it", name);
@@ -68,13 +69,13 @@ int agent_link_connect(const char *name, int64_t patience_us, int *ret_fd, struc
             rc = err_set(err, HVD_E_LOST,
                          "the agent at %s cannot be reached: %s; if the agent has ended, this "
                          "process must end too",
-                         name, strerror(number));
+                         name, strerror(fault));
         close(fd);
         return rc;
     }
-    /* When an agent has ended, any user may bind the name of its socket, which /proc/net/unix
-     * shows. A process of root accepts an agent of any user: the command of a job may begin with
-     * sudo. */
+    /* When an agent has ended, any user may listen under the name of its socket, which
+     * /proc/net/unix shows: so the user of the process that listens is checked. A worker of root
+     * accepts an agent of any user, because the command of a job may begin with sudo. */
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes))
         rc = err_set(err, HVD_E_IO, "%s: the agent's user cannot be read (%s); allow getsockopt",
                      name, strerror(errno));
@@ -105,6 +106,8 @@ int agent_link_open(struct agent_link *link, const char *name, struct hvd_err *e
     return 0;
 }
 
+/* Closes the socket. Messages that were read and not parsed yet, and unsent ones, are dropped;
+ * agent_link_send then fails with HVD_E_LOST. */
 void agent_link_cut(struct agent_link *link)
 {
     if (link->fd >= 0)
@@ -162,6 +165,8 @@ int agent_link_send(struct agent_link *link, const struct msg *msg, struct hvd_e
     return rc ? rc : agent_link_flush(link, err);
 }
 
+/* Returns the descriptor that came with a message, and gives it to the caller; -1: there is none;
+ * AGENT_LINK_NO_ROOM: one came, but this process could not receive it. */
 int agent_link_take_fd(struct agent_link *link)
 {
     int fd = link->passed_fd;
@@ -187,7 +192,7 @@ int agent_link_no_fd(int fd, const char *what, struct hvd_err *err)
 }
 
 /* Receives the next message: 1: *ret_msg has it; 0: no message is complete yet; below 0: an error.
- * The bytes that are left of the last read are parsed first. A descriptor that comes beside a
+ * Bytes of the last read that are not parsed yet come first. A descriptor that comes beside a
  * message is kept in `passed_fd`. */
 int agent_link_receive(struct agent_link *link, struct msg *ret_msg, struct hvd_err *err)
 {
@@ -230,11 +235,12 @@ int agent_link_receive(struct agent_link *link, struct msg *ret_msg, struct hvd_
         for (part = CMSG_FIRSTHDR(&header); part; part = CMSG_NXTHDR(&header, part)) {
             if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
                 continue;
-            if (link->passed_fd >= 0) /* a descriptor that no caller has taken */
+            if (link->passed_fd >= 0) /* no caller has taken the descriptor that came before */
                 close(link->passed_fd);
             memcpy(&link->passed_fd, CMSG_DATA(part), sizeof(link->passed_fd));
         }
-        if ((header.msg_flags & MSG_CTRUNC) && link->passed_fd < 0) /* no room for a descriptor */
+        /* the kernel could not give this process a descriptor: too many are open */
+        if ((header.msg_flags & MSG_CTRUNC) && link->passed_fd < 0)
             link->passed_fd = AGENT_LINK_NO_ROOM;
         link->at = link->chunk;
         link->left = (size_t)got;

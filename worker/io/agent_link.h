@@ -13,9 +13,9 @@ struct agent_link {
     int fd;
     int passed_fd; /* the descriptor that came with a message and was not taken yet; -1: none */
     struct frame_reader reader;
-    struct buf unsent;
+    struct buf unsent;    /* messages that the socket has not taken yet */
     uint8_t chunk[65536]; /* the bytes of the last read */
-    const uint8_t *at;    /* where the bytes of `chunk` begin that are not parsed yet */
+    const uint8_t *at;    /* points to the first byte of `chunk` that is not parsed yet */
     size_t left;          /* how many bytes of `chunk` are not parsed yet */
 };
 
@@ -44,13 +44,16 @@ int agent_link_flush(struct agent_link *link, struct hvd_err *err) MUST_CHECK;
     "the agent of this host is gone, so this worker cannot go on; end this process with an exit " \
     "code other than 0"
 
-/* a descriptor came, but this process may not open any more descriptors */
+/* The value of `passed_fd` when a descriptor came, but this process may not open any more
+ * descriptors. */
 #define AGENT_LINK_NO_ROOM (-2)
-/* Takes the descriptor that came with a message; the caller closes it. -1: no descriptor came. */
+/* Takes the descriptor that came with a message; the caller closes it. -1: no descriptor came;
+ * AGENT_LINK_NO_ROOM: this process could not receive it. */
 int agent_link_take_fd(struct agent_link *link);
 
-/* Writes the error for a missing descriptor into *err. fd AGENT_LINK_NO_ROOM: HVD_E_LIMIT;
- * another fd: HVD_E_PROTO. The text begins with `what`, for example "the agent granted memory". */
+/* Writes into *err why a message came without the descriptor that belongs to it. fd
+ * AGENT_LINK_NO_ROOM: HVD_E_LIMIT; another fd: HVD_E_PROTO. The text begins with `what`, for
+ * example "the agent granted memory". */
 int agent_link_no_fd(int fd, const char *what, struct hvd_err *err);
 
 /* Receives the next message. Returns 1: *ret_msg is the message, which the caller releases; 0:

@@ -28,18 +28,19 @@ void greeting_wait(const struct agent_link *link, int wake_fd, int64_t deadline_
         {.fd = wake_fd,   .events = POLLIN                 },
         { .fd = link->fd, .events = agent_link_events(link)},
     };
-    int64_t left_us = deadline_us - clock_now_us();
-    struct timespec left = { .tv_sec = 3600 };
+    int64_t rest_us = deadline_us - clock_now_us();
+    struct timespec rest = { .tv_sec = 3600 };
 
     if (deadline_us != TIME_NEVER) {
-        left_us = left_us > 0 ? left_us : 0;
-        left = (struct timespec){ left_us / TIME_S, (left_us % TIME_S) * 1000 };
+        rest_us = rest_us > 0 ? rest_us : 0;
+        rest = (struct timespec){ rest_us / TIME_S, (rest_us % TIME_S) * 1000 };
     }
-    (void)ppoll(fds, ARRAY_SIZE(fds), &left, NULL);
+    (void)ppoll(fds, ARRAY_SIZE(fds), &rest, NULL);
 }
 
-/* Maps the page whose descriptor came with the welcome, checks that it is the page of this
- * incarnation, and holds it (life.h). fd below 0: no descriptor came. */
+/* Maps the page (memory that worker and agent share), whose descriptor `fd` came with the welcome;
+ * checks that it is the page of this incarnation, and takes its futex for this thread (life.h). fd
+ * below 0: no descriptor came. */
 static int hold_page(int fd, uint64_t incarnation, struct page **ret_page, struct hvd_err *err)
 {
     struct page *page;
@@ -84,7 +85,7 @@ static int hold_page(int fd, uint64_t incarnation, struct page **ret_page, struc
 }
 
 /* Sends HELLO_WORKER and waits for the agent's answer. With WELCOME_WORKER comes the descriptor of
- * the page, which this thread then holds. Every other answer is an error. */
+ * the page; this thread then holds the page's futex. Every other answer is an error. */
 int greeting_exchange(struct agent_link *link, uint64_t incarnation, struct msg *ret_welcome,
                       struct page **ret_page, struct hvd_err *err)
 {

@@ -13,9 +13,9 @@
  * passed. */
 void greeting_wait(const struct agent_link *link, int wake_fd, int64_t deadline_us);
 
-/* Sends HELLO_WORKER and waits for WELCOME_WORKER. On success the calling thread holds the page
- * (life.h), and the caller releases *ret_welcome. On failure the link is still open, and the
- * page is not held. */
+/* Sends HELLO_WORKER and waits for WELCOME_WORKER. On success the calling thread holds the futex of
+ * the page (life.h), and the caller releases *ret_welcome. On failure the link is still open, and
+ * the futex is not held. */
 int greeting_exchange(struct agent_link *link, uint64_t incarnation, struct msg *ret_welcome,
                       struct page **ret_page, struct hvd_err *err) MUST_CHECK;
 

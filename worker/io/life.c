@@ -5,7 +5,7 @@
  *
  * Called by greeting.c, on the session's thread. Invariant: the thread may die at any instruction,
  * and the kernel finds the futex nevertheless: in the list, or noted as "pending"; or the futex
- * does not have this thread's number yet.
+ * does not have this thread's id yet, so there is nothing to find.
  */
 #include "worker/io/life.h"
 
@@ -15,21 +15,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The kernel reads this struct when the thread ends. Each thread has its own, as it has its own
- * list of the C library. */
+/* The list that the kernel reads when the thread that holds a page's futex ends. Each thread has
+ * its own struct, as it has a robust list of its own. */
 struct robust {
     struct robust_list_head head;
     struct robust_list entry;
-    struct robust_list_head *before; /* the head that the C library had set */
-    struct page *page;               /* NULL: not held */
+    /* the head of the list that the C library had set for this thread */
+    struct robust_list_head *before;
+    struct page *page; /* the page whose futex this thread holds; NULL: none */
 };
 static _Thread_local struct robust mine;
 
+/* Tells the kernel where the robust list of the calling thread begins. */
 static int set_list(struct robust_list_head *head)
 {
     return (int)syscall(SYS_set_robust_list, head, sizeof(*head));
 }
 
+/* Wakes the agent if it waits for a change of the futex word. */
 static void wake_waiters(struct page *page)
 {
     (void)syscall(SYS_futex, &page->life, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -55,8 +58,8 @@ int life_hold(struct page *page)
 
     if (mine.page)
         return mine.page == page ? 0 : HVD_E_STATE;
-    /* Until the word has this thread's number the entry is only "pending": if this thread dies
-     * before that, the kernel checks whether the word has the number. */
+    /* Until the word has this thread's id the entry is only "pending": when a thread dies, the
+     * kernel also looks at the pending entry, and does nothing if the word has another id. */
     if (syscall(SYS_get_robust_list, 0, &mine.before, &bytes))
         return HVD_E_UNSUPPORTED;
     mine.head = (struct robust_list_head){
@@ -69,6 +72,7 @@ int life_hold(struct page *page)
         return HVD_E_UNSUPPORTED;
     compiler_fence();
     do {
+        /* another thread that lives holds the futex; one that has died (an exec) may be replaced */
         if ((word & FUTEX_TID_MASK) && !(word & FUTEX_OWNER_DIED)) {
             (void)set_list(mine.before);
             return HVD_E_BUSY;
@@ -78,7 +82,8 @@ int life_hold(struct page *page)
     mine.head.list.next = &mine.entry;
     compiler_fence();
     mine.head.list_op_pending = NULL;
-    wake_waiters(page); /* an agent that waits for an owner watches this thread from now on */
+    /* the agent waits until a thread holds the futex, and watches that thread from now on */
+    wake_waiters(page);
     return 0;
 }
 

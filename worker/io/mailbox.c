@@ -19,7 +19,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* The training loop sends a handful of events before it waits; more than this is a bug. */
+/* The most events, and the most orders, that may wait in the mailbox. The training loop puts in a
+ * handful of events before it waits for an order; more than this is a bug. */
 #define SAID_MAX   1024
 #define ORDERS_MAX 1024
 
@@ -60,6 +61,7 @@ void mailbox_release(struct mailbox *mailbox)
     pthread_mutex_destroy(&mailbox->lock);
 }
 
+/* Wakes the session's thread, which polls this eventfd. */
 static void wake_thread(struct mailbox *mailbox)
 {
     const uint64_t one = 1;
@@ -89,6 +91,8 @@ void mailbox_take(struct mailbox *mailbox, struct said_list *ret_said,
     pthread_mutex_unlock(&mailbox->lock);
 }
 
+/* Called by the session's thread when it has sent the request: the thread that waits for the answer
+ * may use the memory of the request again. */
 void mailbox_sent(struct mailbox *mailbox)
 {
     pthread_mutex_lock(&mailbox->lock);
@@ -163,14 +167,15 @@ void mailbox_say(struct mailbox *mailbox, const struct session_event *event)
 
     ASSERT(!event->stalled && (!event->msg || event->kind == SESSION_STORE));
     pthread_mutex_lock(&mailbox->lock);
-    /* a session that has lost an event, or is closing, takes no further event */
+    /* the thread of the session has ended, or must end: the event would change nothing */
     if (mailbox->broken || mailbox->closing) {
         pthread_mutex_unlock(&mailbox->lock);
         return;
     }
     if ((event->msg && msg_copy(event->msg, &copy)) || VEC_RESERVE(&mailbox->said, 1, SAID_MAX)) {
         msg_release(&copy);
-        mailbox->closing = true; /* a session that misses an event cannot go on */
+        /* a session that has missed an event cannot go on: its thread must end */
+        mailbox->closing = true;
     } else {
         said = &mailbox->said.items[mailbox->said.count++];
         said->event = *event;
@@ -208,6 +213,7 @@ void mailbox_next(struct mailbox *mailbox, struct loop_order *ret_order)
     pthread_mutex_unlock(&mailbox->lock);
 }
 
+/* Called by a thread of the program: lets the session's thread end. */
 void mailbox_close(struct mailbox *mailbox)
 {
     pthread_mutex_lock(&mailbox->lock);
@@ -216,6 +222,7 @@ void mailbox_close(struct mailbox *mailbox)
     pthread_mutex_unlock(&mailbox->lock);
 }
 
+/* true: this round was cancelled; round 0 never is. */
 static bool is_cancelled(struct mailbox *mailbox, uint64_t round)
 {
     return round && round <= atomic_load(&mailbox->cancelled);
@@ -235,11 +242,11 @@ int mailbox_pause(struct mailbox *mailbox, uint64_t round, int64_t until_us)
     return cancelled ? HVD_E_REVOKED : 0;
 }
 
-/* Sends a request to the agent and waits for the answer. A request of the training loop (aside
- * is false) waits until an earlier request is done. A request of another thread (aside is true)
- * is less urgent: it ends with HVD_E_REVOKED when the training loop has a request. Both end with
- * HVD_E_REVOKED when `round` is cancelled (0: no round is meant), and with HVD_E_LOST when the
- * agent or the session's thread is gone. */
+/* Sends a request to the agent and waits for the answer. A request of the training loop (aside is
+ * false) waits until an earlier request is done. A request of another thread (aside is true) is
+ * less urgent: it ends with HVD_E_REVOKED when the training loop has a request. Both end with
+ * HVD_E_REVOKED when `round` is cancelled (round 0: no cancelled round ends the wait), and with
+ * HVD_E_LOST when the agent or the session's thread is gone. */
 static int ask(struct mailbox *mailbox, const struct msg *request, uint64_t round, bool aside,
                struct msg *ret_answer, int *ret_fd)
 {
@@ -248,7 +255,7 @@ static int ask(struct mailbox *mailbox, const struct msg *request, uint64_t roun
     ASSERT(request);
     pthread_mutex_lock(&mailbox->lock);
     mailbox->urgent += !aside;
-    /* wakes a thread that asks aside, so that it gives way */
+    /* a thread that asks aside may be waiting: it wakes up, and ends its request for this one */
     pthread_cond_broadcast(&mailbox->changed);
     while (!aside && mailbox->asking)
         pthread_cond_wait(&mailbox->changed, &mailbox->lock);

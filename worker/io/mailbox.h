@@ -4,7 +4,7 @@
  * agent with its answer.
  *
  * "Broken" means that the session's thread has ended: nothing is put in any more. A thread that
- * waits first gets the orders that are still there, and then HVD_E_LOST.
+ * waits for orders gets those that are still in the mailbox, and then HVD_E_LOST.
  */
 #ifndef WORKER_IO_MAILBOX_H
 #define WORKER_IO_MAILBOX_H
@@ -15,14 +15,15 @@
 
 #include <pthread.h>
 
-/* An event, with copies of the data that it points to. */
+/* An event that another thread has passed to the session, with copies of the data that it points
+ * to. */
 struct said {
     struct session_event event;
     char text[ERR_TEXT_MAX];
     struct msg_held held[LIMIT_COMMITS_HELD];
     struct msg_held_list held_list;
     struct msg_entered entered;
-    struct msg msg; /* owned; of SESSION_STORE */
+    struct msg msg; /* the message of a SESSION_STORE; the mailbox owns its memory */
 };
 
 struct said_list VEC(struct said);
@@ -36,9 +37,9 @@ struct mailbox {
     /* a request that is not sent yet; borrowed from the thread that waits for the answer. NULL:
      * there is none, or it was sent */
     const struct msg *request;
-    bool asking;          /* true: a thread waits for the answer to its request */
-    unsigned urgent;      /* number of requests of the training loop that are being made or wait for
-                             their turn */
+    bool asking; /* true: a thread waits for the answer to its request */
+    /* how many requests of the training loop are being made or wait for their turn */
+    unsigned urgent;
     enum msg_type awaits; /* the type of the expected answer; a FETCHED must also have the number
                              awaits_number */
     uint64_t awaits_number;
@@ -68,13 +69,17 @@ int mailbox_order(struct mailbox *mailbox, const struct loop_order *order) MUST_
 /* puts in the answer to the request; the mailbox takes the msg, and owns or closes the fd */
 void mailbox_answer(struct mailbox *mailbox, struct msg *answer, int fd);
 void mailbox_cancel(struct mailbox *mailbox, uint64_t round);
+/* called when the session's thread ends: no request is sent any more, and threads that wait
+ * return */
 void mailbox_break(struct mailbox *mailbox);
 
 /* ---- called by other threads ---- */
 
 void mailbox_say(struct mailbox *mailbox, const struct session_event *event);
-/* waits for the next order; DO_RETURN if the session's thread has ended and no order is left */
+/* waits for the next order; DO_RETURN with HVD_E_LOST if the session's thread has ended and no
+ * order is left */
 void mailbox_next(struct mailbox *mailbox, struct loop_order *ret_order);
+/* lets the session's thread end */
 void mailbox_close(struct mailbox *mailbox);
 
 /* Waits until the time until_us (of clock_now_us) and returns 0. HVD_E_REVOKED as soon as the
@@ -87,8 +92,8 @@ int mailbox_pause(struct mailbox *mailbox, uint64_t round, int64_t until_us) MUS
 int mailbox_ask(struct mailbox *mailbox, const struct msg *request, uint64_t round,
                 struct msg *ret_answer, int *ret_fd) MUST_CHECK;
 
-/* Sends a request as mailbox_ask does, for a thread other than the training loop. This request
- * gives way: HVD_E_REVOKED also when the training loop has a request for the agent. */
+/* Sends a request as mailbox_ask does, for a thread other than the training loop. The training loop
+ * comes first: when it has a request for the agent, this one ends with HVD_E_REVOKED. */
 int mailbox_ask_aside(struct mailbox *mailbox, const struct msg *request, uint64_t round,
                       struct msg *ret_answer, int *ret_fd) MUST_CHECK;
 

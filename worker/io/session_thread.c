@@ -37,13 +37,14 @@ struct session_thread {
     _Atomic bool watched;
     _Atomic uint64_t checks; /* number of checks of the round that the training loop has come to */
 
-    /* borrowed from the thread that starts this one; valid only while `started` is STARTING */
+    /* memory of the thread that starts this one; valid only while `started` is STARTING */
     const char *agent;
     struct msg *ret_welcome;
     struct hvd_err *err;
-    _Atomic int started; /* STARTING; 0: started; an error code: the start has failed */
+    /* STARTING; 0: the thread has started; an error code: the start has failed */
+    _Atomic int started;
 
-    /* used by this thread alone */
+    /* used by the session's thread alone */
     uint64_t incarnation;
     bool watch; /* the last DO_WATCH; `watched` has this value while no PENDING is being handled */
     struct agent_link link;
@@ -51,7 +52,7 @@ struct session_thread {
     struct session *session;
     struct session_action_list list;
     int64_t watchdog_every_us; /* how often the watchdog is asked; TIME_NEVER: not at all */
-    int64_t watchdog_us;
+    int64_t watchdog_us;       /* when the watchdog is asked next */
 
     /* number of FETCH requests that were made; the training loop and the connecting thread count
      * it */
@@ -83,7 +84,9 @@ static int step_session(struct session_thread *self, struct session_event *event
         switch (action->kind) {
         case DO_SEND:
             rc = agent_link_send(&self->link, action->msg, NULL);
-            rc = rc == HVD_E_LOST ? 0 : rc; /* receiving will find the end of the stream */
+            /* the agent is gone: hear_agent will find the end of the stream, and tell the
+             * session */
+            rc = rc == HVD_E_LOST ? 0 : rc;
             continue;
         case DO_WATCH:
             atomic_store(&self->watched, self->watch = action->yes);
@@ -171,8 +174,8 @@ static int hear_agent(struct session_thread *self)
 }
 
 /* Handles everything that other threads have put into the mailbox: events, and one request to the
- * agent. `said` comes and goes as an empty list; only its memory is kept. A code other than 0: the
- * session cannot go on. */
+ * agent. `said`: a list that is empty before and after the call; its memory is used again. A code
+ * other than 0: the session cannot go on. */
 static int hear_mailbox(struct session_thread *self, struct said_list *said, bool *ret_closing)
 {
     const struct msg *request;
@@ -222,7 +225,8 @@ static void serve_session(struct session_thread *self)
     int64_t now_us;
     int rc = 0;
 
-    while (!rc && !closing) { /* the wait comes last: messages may have come with WELCOME_WORKER */
+    /* the wait comes last, because messages may have come already, with WELCOME_WORKER */
+    while (!rc && !closing) {
         if (self->link.fd >= 0) {
             /* When the agent reads no more, sending fails; but the agent may have sent a last
              * message before, which must still be handled. */
@@ -237,7 +241,8 @@ static void serve_session(struct session_thread *self)
 
             rc = step_session(self, &timer);
         }
-        /* The watchdog: does the training loop make no progress? */
+        /* The watchdog of this worker says whether the training loop or a collective makes no
+         * progress. */
         now_us = clock_now_us();
         if (!rc && now_us >= self->watchdog_us) {
             struct msg_stalled stalled = { 0 };
@@ -258,6 +263,8 @@ static void serve_session(struct session_thread *self)
 
 /* ---- start and end of the thread ------------------------------------------------------------- */
 
+/* Tells session_thread_start, which waits, that the greeting is over. `code` 0: this thread serves
+ * the session; else the reason of the failure. */
 static void tell_started(struct session_thread *self, int code)
 {
     pthread_mutex_lock(&self->mailbox.lock);
@@ -306,7 +313,7 @@ static void *run_session(void *arg)
         while (link->fd >= 0 && link->unsent.length && clock_now_us() < deadline_us &&
                !agent_link_flush(link, NULL)) {
             if (link->unsent.length)
-                greeting_wait(link, -1 /* no other thread wakes it */, deadline_us);
+                greeting_wait(link, -1 /* no other thread wakes this wait */, deadline_us);
         }
         /* No answer will come any more: waiting threads return, collectives end, and each later
          * check of the training loop gets HVD_E_LOST. */
@@ -377,21 +384,22 @@ struct page *session_thread_page(const struct session_thread *self)
 int session_thread_pin(struct session_thread *self, unsigned core, struct hvd_err *err)
 {
     cpu_set_t cores;
-    int number = EINVAL; /* the error for a core above CPU_SETSIZE */
+    int fault = EINVAL; /* the error for a core above CPU_SETSIZE */
 
     CPU_ZERO(&cores);
     if (core < CPU_SETSIZE) {
         CPU_SET(core, &cores);
-        number = pthread_setaffinity_np(self->thread, sizeof(cores), &cores);
+        fault = pthread_setaffinity_np(self->thread, sizeof(cores), &cores);
     }
-    if (number)
+    if (fault)
         return err_set(err, HVD_E_INVAL,
                        "HVD_THREAD_AFFINITY: this process cannot use core %u: %s; name one of its "
                        "cores, which taskset -p shows",
-                       core, strerror(number));
+                       core, strerror(fault));
     return 0;
 }
 
+/* Lets the thread end, and waits until it has ended. */
 void session_thread_stop(struct session_thread *self)
 {
     if (!self)
@@ -413,8 +421,8 @@ void session_thread_free(struct session_thread *self)
 
 /* ---- called by other threads ----------------------------------------------------------------- */
 
-/* Counts the check first and reads `watched` second, because hear_agent does the two in the
- * other order: so no check is missed by both threads. */
+/* Counts the check first and reads `watched` second, because hear_agent does the two in the other
+ * order: so at least one of the two threads notices each check. */
 bool session_thread_counts(struct session_thread *self, uint64_t check)
 {
     atomic_store(&self->checks, check + 1);
@@ -449,7 +457,8 @@ int session_thread_snapshot(struct session_thread *self, const struct msg_snapsh
     const struct msg request = { .type = MSG_SNAPSHOT, .u.snapshot = *snapshot };
     struct msg answer = { 0 };
     int fd = -1;
-    int rc = mailbox_ask(&self->mailbox, &request, 0 /* no round is meant */, &answer, &fd);
+    int rc = mailbox_ask(&self->mailbox, &request, 0 /* no cancelled round ends the wait */,
+                         &answer, &fd);
 
     if (rc)
         return err_set(err, rc, AGENT_LINK_GONE);
@@ -468,8 +477,8 @@ int session_thread_snapshot(struct session_thread *self, const struct msg_snapsh
 }
 
 /* Sends one FETCH and waits for its answer. The answer to an earlier FETCH, which this FETCH has
- * ended, is skipped. Commit 0 without sources fetches nothing, and only ends the FETCH before it.
- * round 0: no cancelled round ends the wait. */
+ * ended, is skipped. A FETCH of commit 0 without sources fetches nothing: it only ends the FETCH
+ * before it. round 0: no cancelled round ends the wait. */
 static int fetch_once(struct session_thread *self, uint64_t round, const struct msg_fetch *what,
                       struct msg *ret_answer)
 {
@@ -497,7 +506,8 @@ int session_thread_reach(struct session_thread *self, uint64_t round,
     int rc;
 
     request.u.fetch = (struct msg_fetch){ .number = ++self->fetches, .sources = *sources };
-    rc = mailbox_ask_aside(&self->mailbox, &request, 0 /* no round is meant */, &answer, &fd);
+    rc = mailbox_ask_aside(&self->mailbox, &request, 0 /* no cancelled round ends the wait */,
+                           &answer, &fd);
     if (fd >= 0)
         close(fd);
     if (rc == HVD_E_REVOKED) /* The training loop has sent a SNAPSHOT or a FETCH. A FETCH connects

@@ -24,12 +24,14 @@ struct session_hooks {
     void (*cancel)(void *arg, uint64_t round);
     /* begins to prepare a round; the event SESSION_PREPARED reports the end of the preparation */
     void (*prepare)(void *arg, const struct msg *prepare);
+    /* closes the connections that were prepared for this round */
     void (*abandon)(void *arg, uint64_t round);
     /* a change of the membership is coming (true), or is no longer coming */
     void (*watch)(void *arg, bool coming);
     /* the requests for a checkpoint of a commit up to `commit` are done; `text` is borrowed */
     void (*persisted)(void *arg, uint64_t commit, int code, const char *text);
-    /* a call of hvd/store.h has its answer, which is borrowed; NULL: no call will have one */
+    /* a call of hvd/store.h has got its answer, which is valid during the callback; NULL: the agent
+     * is gone, and no call will get an answer */
     void (*stored)(void *arg, const struct msg_stored *stored);
     /* The watchdog: returns true when the training loop or a collective has made no progress for
      * the stall warning time; *ret_stalled then describes the stall. It is called about four
@@ -38,9 +40,9 @@ struct session_hooks {
     void *arg;
 };
 
-/* Starts the thread, which connects to the agent (`agent` is the name of its socket), says hello
- * as this incarnation, and waits for the welcome, which the caller releases. The hooks are
- * copied. HVD_E_LOST, HVD_E_DENIED, HVD_E_TIMEOUT, HVD_E_PROTO, HVD_E_NOMEM. */
+/* Starts the thread, which connects to the agent (`agent` is the name of its socket), says hello as
+ * this incarnation, and waits for the welcome, which the caller releases. The hooks are copied.
+ * Fails with HVD_E_LOST, HVD_E_DENIED, HVD_E_TIMEOUT, HVD_E_PROTO, HVD_E_NOMEM. */
 int session_thread_start(const char *agent, uint64_t incarnation, const struct session_hooks *hooks,
                          struct session_thread **ret_thread, struct msg *ret_welcome,
                          struct hvd_err *err) MUST_CHECK;
@@ -62,7 +64,7 @@ void session_thread_free(struct session_thread *self);
  * one atomic store and one load. */
 bool session_thread_counts(struct session_thread *thread, uint64_t check);
 
-/* Returns true if this round is cancelled. */
+/* true: this round is cancelled: it is revoked, or the session has ended. */
 bool session_thread_cancelled(const struct session_thread *self, uint64_t round);
 
 /* Passes an event to the session. Any thread may make this call. The data that the event points to
@@ -91,9 +93,10 @@ int session_thread_pause(struct session_thread *self, uint64_t round, int64_t us
 int session_thread_snapshot(struct session_thread *self, const struct msg_snapshot *snapshot,
                             int *ret_fd, struct hvd_err *err) MUST_CHECK;
 
-/* Lets the agent connect to these sources before a fetch needs them. HVD_E_LOST: the agent
- * reaches none of them. The connecting thread calls it, not the loop: when the loop sends a
- * SNAPSHOT or a FETCH at the same time, the call returns 0 at once. */
+/* Lets the agent of this host connect to the agents that have a commit (`sources`), before a fetch
+ * needs them. HVD_E_LOST: the agent reaches none of them. The thread that connects the next round
+ * calls it, not the training loop: when the loop sends a SNAPSHOT or a FETCH at the same time, the
+ * call returns 0 at once. */
 int session_thread_reach(struct session_thread *self, uint64_t round,
                          const struct msg_source_list *sources, struct hvd_err *err) MUST_CHECK;
 
