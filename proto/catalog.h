@@ -69,9 +69,9 @@ enum msg_when { WHEN_GREETING = 1, WHEN_OPEN = 2, WHEN_ANY = 3 };
 struct msg_kind {
     enum msg_type type;
     const char *name;
-    unsigned links; /* enum link */
-    unsigned keys;  /* enum msg_key */
-    unsigned when;  /* enum msg_when */
+    unsigned links; /* bits of enum link: in which directions the message may travel */
+    unsigned keys;  /* bits of enum msg_key: which keys must not be 0 */
+    unsigned when;  /* bits of enum msg_when: before or after the end of the greeting */
     uint32_t body_max;
 };
 

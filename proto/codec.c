@@ -141,7 +141,8 @@ static int check_text(const char *text, bool clean, size_t max, const char *name
         return 0;                                                                                  \
     }
 
-/* Removes const: protobuf-c's structs are not const, but packing does not write through them. */
+/* Removes const from a pointer: the pointers in protobuf-c's structs are not to const, but packing
+ * a message does not write through them. */
 static char *codec_unconst(const void *pointer)
 {
     return (char *)(uintptr_t)pointer;
@@ -295,7 +296,7 @@ struct packing {
 };
 
 /* protobuf-c calls this function for each piece of a packed message, one after the other. The piece
- * `left_out` is the data of a CHUNK, which comes last. */
+ * `left_out` (the data of a CHUNK, the last piece) is not copied. */
 static void pack_piece(ProtobufCBuffer *base, size_t length, const uint8_t *bytes)
 {
     struct packing *packing = CONTAINER_OF(base, struct packing, base);
@@ -397,8 +398,8 @@ static void pb_free(void *arena, void *block)
     (void)block;
 }
 
-/* Makes a message from a frame. All that the message points to lies in msg.memory, a memory of
- * bounded size. */
+/* Makes a message from a frame. All that the message points to lies in msg.memory, whose size has a
+ * limit. */
 int msg_decode(const struct frame *frame, struct msg *ret_msg, struct hvd_err *err)
 {
     const struct binding *binding = binding_of(frame->type);

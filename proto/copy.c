@@ -78,8 +78,8 @@ static const char *msg_copy_text(const char *from, struct arena *arena)
 MSG_PARTS(COPY_FUNCTION)
 MSG_CATALOG(COPY_M, NOTHING)
 
-/* Copies a message with all that it points to into the arena. The copy owns no memory of its own,
- * so msg_release is not needed for it. */
+/* Copies a message with all that it points to into the arena. The copy's own arena is empty, so
+ * msg_release is not needed: the memory lives as long as `arena`. */
 int msg_copy_into(const struct msg *msg, struct arena *arena, struct msg *ret_msg)
 {
     struct msg copy = *msg;

@@ -56,6 +56,7 @@ uint32_t entry_type_of(hvd_dtype dtype)
     return ENTRY_TYPE_BYTES;
 }
 
+/* Returns the size of one element of this type; 0: this version does not know the type. */
 size_t entry_type_bytes(uint32_t type)
 {
     return type < ARRAY_SIZE(types) ? types[type].bytes : 0;

@@ -38,8 +38,8 @@ struct frame_reader {
     size_t body_max;
     int broken;    /* the error code of a stream that is no sequence of frames; 0: no error */
     bool complete; /* the last frame_feed returned a frame */
-    /* set by a caller that expects many large frames: the memory of a large body is kept for the
-     * next frame */
+    /* true: the memory of a large body is kept for the next frame; set by a caller that expects
+     * many large frames */
     bool keeps;
 };
 

@@ -13,7 +13,8 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-/* The last phase of a worker that its agent knows; reported to a driver that comes back. */
+/* The last phase of a worker that its agent knows; the agent reports it to a driver that has taken
+ * over or has been away. */
 enum msg_phase {
     PHASE_STARTED,    /* the process runs; it may never connect (for example a shell command) */
     PHASE_JOINING,    /* the worker has said hello */
@@ -87,7 +88,7 @@ struct msg {
     uint64_t incarnation;
     uint64_t round; /* the number of the round; 0: the message is about no round */
     union msg_body u;
-    /* memory to which a decoded message points; empty in a message made for sending */
+    /* the memory to which a decoded message points; a message that is made for sending has none */
     struct arena memory;
 };
 

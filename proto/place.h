@@ -23,8 +23,8 @@ int place_find(const struct msg_member_list *members, uint64_t incarnation,
                struct place *ret_place) MUST_CHECK;
 
 /* Computes the places of all members, in their order: ret_places has room for each member. 0,
- * HVD_E_NOMEM. Takes linear time in the number of members, but compares the members of one host in
- * pairs. */
+ * HVD_E_NOMEM. The time grows with the number of members, and with the square of the number of
+ * members on one host. */
 int place_all(const struct msg_member_list *members, struct place *ret_places) MUST_CHECK;
 
 #endif

@@ -51,8 +51,8 @@ bool report_name_is_good(const char *name);
 uint64_t report_bits_of(double value);
 double report_value_of(uint64_t bits);
 
-/* Writes a value to the slot of its name; one writer at a time. HVD_E_LIMIT: all slots have other
- * names. */
+/* Writes a report to the slot of its name; one thread at a time may call it. HVD_E_LIMIT: all slots
+ * have other names. */
 int report_put(struct report_slot slots[LIMIT_REPORTS], const struct report *report) MUST_CHECK;
 
 /* Reads the report of a slot, which another process may be writing, or may have filled with

@@ -85,8 +85,8 @@ uint64_t record_stream_number(const struct record_stream *stream)
     return stream->number;
 }
 
-/* Begins a tag, the proof that bytes were not changed. It covers these bytes, which are sent in
- * clear, and then the bytes that tag_cover adds. */
+/* Begins the tag with the number `tag`: the proof that bytes were not changed. The tag covers
+ * `bytes`, which are sent in clear, and then the bytes that tag_cover adds. */
 static bool tag_begin(struct record_stream *stream, uint64_t tag, const uint8_t *bytes,
                       size_t length)
 {
@@ -114,7 +114,7 @@ static bool tag_write(struct record_stream *stream, uint8_t *ret_tag)
 }
 
 /* Ends a tag and compares it with the tag that came with the record. true: the record is unchanged.
- * The tag is copied, because OpenSSL wants memory that is not const. */
+ * The tag is copied first, because OpenSSL takes no pointer to const. */
 static bool tag_holds(struct record_stream *stream, const uint8_t *tag)
 {
     uint8_t none[RECORD_TAG_BYTES], copy[RECORD_TAG_BYTES];
@@ -173,8 +173,8 @@ int record_seal(struct record_stream *stream, uint8_t *record, size_t length, si
     return rc;
 }
 
-/* Verifies the head of a record and returns the length of its data. 0: the record has no data and
- * is done. A length that is too large is refused before any data are awaited. */
+/* Verifies the head of a record and returns the length of its data. Length 0: the record has no
+ * data and is done. A length that is too large is refused before any data are awaited. */
 int record_open_head(struct record_stream *stream, const uint8_t head[RECORD_HEAD_BYTES],
                      size_t *ret_length)
 {

@@ -25,7 +25,8 @@ enum seal_mode { SEAL_PLAIN, SEAL_AUTHENTICATED, SEAL_ENCRYPTED, SEAL_MODE_COUNT
  * is the bound that TLS 1.3 sets for one key. */
 #define RECORD_REKEY ((uint64_t)1 << 22)
 
-/* One direction of a connection. A stream that has failed once must not be used again. */
+/* The records of one direction of a connection, with the present key. A stream that has failed once
+ * must not be used again. */
 struct record_stream;
 
 /* mode: AUTHENTICATED or ENCRYPTED. seals: true for the sender, which seals records; false for the

@@ -94,7 +94,8 @@ int address_parse(const char *text, struct address *ret_address, struct hvd_err 
     return address_make(text, (size_t)(colon - text), (uint16_t)port, ret_address, err);
 }
 
-/* Writes the address and its port; the host is "?" when the address has no text form. */
+/* Writes the address and its port: "10.0.0.7:4321" or "[::1]:4321". The host is "?" when the
+ * address has no text form. */
 const char *address_show(const struct address *address, char text[ADDRESS_TEXT_MAX])
 {
     bool v6 = address->at.ss_family == AF_INET6;

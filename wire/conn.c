@@ -52,7 +52,8 @@ int conn_send_frame(struct conn *conn, const void *frame, size_t length)
 
     if (conn->phase != CONN_UP || conn->ended)
         return 0;
-    /* sent bytes are removed from the buffer only when they fill more than half of the buffer */
+    /* sent bytes stay at the front of the buffer until they fill more than half of it; then they
+     * are removed, so that few bytes are moved */
     if (conn->out.at > conn->out.bytes.length / 2) {
         buf_consume(&conn->out.bytes, conn->out.at);
         conn->out.at = 0;
@@ -155,19 +156,21 @@ int conn_send_with_fd(struct conn *conn, const struct msg *msg, int fd, struct h
     else if (sent < 0 && (errno == ENOMEM || errno == ENOBUFS || errno == ETOOMANYREFS))
         rc = err_set(err, HVD_E_NOMEM, "%s: %s", conn->peer, strerror(errno));
     else if (sent > 0 && (size_t)sent < frame.length) {
-        /* the descriptor is sent already; a frame that stops here could not be taken back */
+        /* the descriptor and a part of the frame are sent, and cannot be taken back: the rest of
+         * the frame must follow */
         if (conn_send_frame(conn, frame.data + sent, frame.length - (size_t)sent))
             conn_break(conn, err_text(HVD_E_NOMEM));
     }
-    /* After any other failure of sendmsg the connection is broken. The event loop tells the owner
-     * so; here the call returns 0, as for each message that is lost with its connection. */
+    /* After any other failure of sendmsg the connection is broken, and the event loop will call
+     * `closed`. This call returns 0, as it does for each message that is lost with its
+     * connection. */
 out:
     buf_release(&frame);
     return rc;
 }
 
 /* true: stops the reading of messages; false: reads on. While reading is held the kernel's buffers
- * fill, and then the other side has to wait. */
+ * fill, and then the peer cannot send any more. */
 void conn_hold(struct conn *conn, bool hold)
 {
     if (conn->in.held == hold)
@@ -182,8 +185,9 @@ void conn_hold(struct conn *conn, bool hold)
     conn_kick(conn);
 }
 
-/* Gives the connection up for its owner. Bytes that were queued are still sent (the phase
- * CONN_LINGERING). If the connection is not open, or no memory is left, it is closed at once. */
+/* Called by an owner that needs the connection no more: no callback follows. Bytes that were queued
+ * are still sent (the phase CONN_LINGERING). If the connection is not open, or no memory is left,
+ * it is closed at once. */
 void conn_close(struct conn *conn)
 {
     if (!conn)
@@ -196,7 +200,8 @@ void conn_close(struct conn *conn)
     conn->ops = NULL;
     conn->phase = CONN_LINGERING;
     conn_kick(conn);
-    /* reads on, also after a hold: the input is thrown away until the peer has ended its side */
+    /* reading goes on, also after a hold: the input is thrown away until the peer has closed its
+     * side */
     if (event_add(conn->stream.readable, NULL))
         conn_drop(conn);
 }

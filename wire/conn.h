@@ -30,10 +30,10 @@ struct conn_ops {
     void (*opened)(void *arg);
     /* a message has come; it is valid until the callback returns */
     void (*msg)(void *arg, const struct msg *msg);
-    /* the other side or an error has ended the connection; the last call, after which the
-     * connection is freed */
+    /* the peer or an error has ended the connection, for the reason `why`. This is the last
+     * callback; the connection is freed after it */
     void (*closed)(void *arg, const char *why);
-    /* NULL, or called when the unsent bytes fall below CONN_LOW_BYTES after they were above
+    /* may be NULL; called when the unsent bytes fall below CONN_LOW_BYTES after they were above
      * CONN_HIGH_BYTES */
     void (*drained)(void *arg);
 };
@@ -73,8 +73,8 @@ int conn_send_frame(struct conn *conn, const void *frame, size_t length);
  * connection without unsent bytes (else HVD_E_STATE). HVD_E_BUSY: the socket's buffer is full. */
 int conn_send_with_fd(struct conn *conn, const struct msg *msg, int fd, struct hvd_err *err);
 
-/* Sends a CHUNK without copying its data, which is borrowed until `drained` says that all is sent,
- * or until the connection is closed. HVD_E_STATE: the data of another CHUNK is still borrowed. */
+/* Sends a CHUNK without copying its data, which the caller keeps until `drained` says that all is
+ * sent, or until the connection is closed. HVD_E_STATE: the data of an earlier CHUNK is unsent. */
 int conn_send_lent(struct conn *conn, const struct msg *msg, struct hvd_err *err) MUST_CHECK;
 
 /* Announces many large frames: each read takes more bytes, and the memory of one frame is kept. */

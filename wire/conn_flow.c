@@ -73,8 +73,8 @@ static void flow_read(struct conn *conn)
         conn_feed(conn);
         if (got > 0)
             budget -= (size_t)got < budget ? (size_t)got : budget;
-        /* Reads on without waiting for the event loop: bytes that TLS holds already, and on a bulk
-         * connection also bytes that the kernel holds, for a while. */
+        /* The loop reads on without the event loop if TLS holds bytes already, for which no event
+         * comes; on a bulk connection also while the kernel has bytes, up to the budget. */
         more = got > 0 && conn->phase != CONN_GONE && !conn->ended && !conn->in.held &&
                conn->stream.session &&
                (SSL_pending(conn->stream.session) > 0 || (conn->in.bulk && budget > 0));
@@ -121,8 +121,8 @@ static void flow_write(struct conn *conn)
             buf_release(&out->bytes);
         else
             buf_clear(&out->bytes);
-        /* Says to the other side that nothing follows, and then reads on: otherwise the kernel
-         * would answer further input with a reset, and the other side would lose bytes that it has
+        /* Tells the peer that nothing follows, but does not close the socket yet: the kernel would
+         * answer further input of the peer with a reset, and the peer would lose bytes that it has
          * not read yet. */
         if (conn->phase == CONN_LINGERING && !out->finished) {
             out->finished = true;
@@ -159,9 +159,10 @@ void conn_when_sent(struct conn *conn)
     flow_wait_writable(conn);
 }
 
-/* Called when the descriptor is readable or writable; each is an event of its own. It is read while
- * the owner wants messages, or while a lingering connection waits for the peer's end. TLS may have
- * to write before it can read on (`crossed`): then the writable event continues the reading. */
+/* Called when the descriptor is readable or writable; each is an event of its own. Input is read
+ * while the owner wants messages, or while a lingering connection waits for the peer's end. TLS may
+ * have to write before it can read on (`crossed`): then the writable event continues the
+ * reading. */
 static void flow_on_ready(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;
@@ -221,8 +222,8 @@ static void flow_on_kick(evutil_socket_t fd, short what, void *arg)
     conn_leave(conn);
 }
 
-/* The time limit of the connection's phase has passed: for the handshake, for the greeting, or for
- * lingering. */
+/* Called when the time limit of the connection's phase has passed: the limit for the handshake, for
+ * the greeting, or for lingering. */
 static void flow_on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;
@@ -240,8 +241,8 @@ static void flow_on_timer(evutil_socket_t fd, short what, void *arg)
     conn_leave(conn);
 }
 
-/* Makes a connection without a descriptor, and without an owner. `tls` is NULL for plain bytes.
- * NULL: no memory is left. */
+/* Makes a connection that has no socket and no owner yet. `tls` NULL: it will carry plain bytes.
+ * Returns NULL if no memory is left. */
 struct conn *conn_create(struct event_base *base, struct tls *tls)
 {
     struct conn *conn = mem_zalloc(sizeof(*conn));

@@ -48,7 +48,7 @@ struct conn_stream {
     bool serves; /* this side is the server of the handshake */
     struct event *readable;
     struct event *writable;
-    /* TLS has to write before it can read on, or to read before it can write on */
+    /* TLS waits until the socket is writable, also if it was reading: the writable event goes on */
     bool crossed;
     conn_handshake_fn *done; /* called when the handshake is over */
     void *done_arg;
@@ -89,7 +89,7 @@ struct conn {
     /* place among the strangers of its listener, until the peer has proved its key */
     struct door_guest guest;
     struct event_base *base;
-    struct tls *tls; /* NULL: plain */
+    struct tls *tls; /* the keys; NULL: plain bytes */
     /* the owner's callbacks; NULL: there is no owner, and no callback is made */
     const struct conn_ops *ops;
     void *arg;
@@ -101,7 +101,7 @@ struct conn {
     struct conn_out out;
     struct dial *dial;
     struct event *timer; /* timeout of the phase: handshake, greeting, lingering */
-    /* an event for the next iteration of the loop: work that an owner's call has left */
+    /* due at once when a call of the owner has left work to the event loop */
     struct event *kick;
     /* this side has dialled the peer, so `opened` is called when the connection is up */
     bool dialled;

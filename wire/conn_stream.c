@@ -1,7 +1,8 @@
 /*
  * conn_stream.c: reads and writes the bytes of a connection, after the TLS handshake. Called by
  * conn_feed.c and conn_flow.c. Invariant: no call blocks; a call that cannot go on returns
- * STREAM_LATER, and `crossed` says whether TLS waits for the other direction.
+ * STREAM_LATER, and `crossed` says whether TLS waits until the socket is writable, which a read may
+ * also have to wait for.
  */
 #include "wire/conn_internal.h"
 
@@ -39,9 +40,9 @@ void conn_tune(int fd)
     stream_set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
 }
 
-/* Returns the STREAM_ value for an OpenSSL call that did not return a count. STREAM_LATER: the
- * call must be repeated when the descriptor is ready. TLS may have to write before it can read,
- * or read before it can write: then `crossed` is set. */
+/* Returns the STREAM_ value for an OpenSSL call that did not return a count. STREAM_LATER: the call
+ * must be repeated when the descriptor is ready. If TLS waits until the descriptor is writable,
+ * `crossed` is set: TLS may have to write before it can read on. */
 static ssize_t stream_tls_outcome(struct conn_stream *stream, int rc)
 {
     switch (SSL_get_error(stream->session, rc)) {
@@ -112,7 +113,7 @@ void conn_stream_handshake(struct conn *conn)
     bool begun = true;
     int rc;
 
-    /* a stranger that begins its handshake counts as one that has said something */
+    /* a stranger that begins its handshake counts as one that has sent something (base/door.h) */
     door_spoke(&conn->guest);
     /* The TLS session is made when the handshake begins. */
     if (!stream->session) {
@@ -130,7 +131,8 @@ void conn_stream_handshake(struct conn *conn)
     }
     errno = 0;
     ERR_clear_error();
-    /* Without the key the handshake fails, or ends without a proof: both are treated alike here. */
+    /* if the peer lacks the key, the handshake fails, or ends without its proof (tls_proved): both
+     * become the reason `why` */
     rc = SSL_do_handshake(stream->session);
     if (rc != 1) {
         stream->crossed = false;

@@ -29,8 +29,8 @@
 #define CROWD_US  (1 * TIME_S)
 #define LOG_BURST 10
 
-/* Closes the strangers' connections, and frees the listener. Connections that were handed over are
- * not touched. */
+/* Closes the connections of strangers (peers that have not proved yet who they are), and frees the
+ * listener. Connections that were handed over stay open. */
 static void listener_destroy(struct listener *listener)
 {
     LIST_EACH_SAFE (it, after, &listener->door.guests) {
@@ -56,8 +56,8 @@ static void listener_leave(struct listener *listener)
         listener_destroy(listener);
 }
 
-/* Logs a line about a peer, unless `limit` holds it back; the next line then says how many were
- * held back. */
+/* Logs a line about a peer, unless `limit` does not let it through; the next line that is logged
+ * then says how many lines were not. */
 static void listener_note(struct log_limit *limit, const char *peer, const char *why)
 {
     unsigned held;
@@ -108,8 +108,9 @@ static bool listener_close_stranger(struct listener *listener, struct door_guest
     return true;
 }
 
-/* Closes strangers until there is a place for a new one from this source, and says what crowds the
- * listener: in the log at most once in LOG_WINDOW_US, to the owner at most once in CROWD_US. */
+/* Closes strangers until there is a place for a new one from this source, and reports which source
+ * crowds the listener: in the log at most once in LOG_WINDOW_US, to the owner at most once in
+ * CROWD_US. */
 static void listener_make_room(struct listener *listener, uint64_t source)
 {
     int64_t now_us = clock_now_us();

@@ -48,9 +48,9 @@ struct listener {
     listener_crowd_fn *crowded;   /* NULL: the owner does not want to know of crowds */
     int64_t crowd_told_us;        /* when the owner was last told of a crowd */
     int busy;                     /* how many callbacks of the listener run */
-    bool gone; /* the owner has freed the listener: the last callback frees the memory */
-    uint16_t port;
-    char *address;
+    bool gone;     /* the owner has freed the listener: the last callback frees the memory */
+    uint16_t port; /* the TCP port; 0: the listener has a Unix socket */
+    char *address; /* the address or name at which it listens, for logs */
 };
 
 #endif

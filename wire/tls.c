@@ -39,7 +39,7 @@ struct tls {
     SSL_CTX *client;
     struct tls_secret own;
     bool dials; /* `own`, the key with which this process dials, is set */
-    struct VEC(struct tls_accepted *) accepted; /* sorted by tls_place */
+    struct VEC(struct tls_accepted *) accepted; /* keys of peers, sorted by tls_place */
 };
 
 static const unsigned char cipher_id[] = { 0x13, 0x01 }; /* the number of CIPHER in TLS */
@@ -162,7 +162,8 @@ static SSL_CTX *tls_new_context(struct tls *tls, const SSL_METHOD *method)
      * TLS (IGNORE_UNEXPECTED_EOF); the frames show whether a message is unfinished. */
     SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION |
                                      SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
-    /* each connection exchanges fresh keys: the pre-shared key alone does not open its bytes */
+    /* each connection also exchanges fresh keys (DHE): who learns the pre-shared key later cannot
+     * read its bytes */
     SSL_CTX_clear_options(context, SSL_OP_ALLOW_NO_DHE_KEX);
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                   SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -318,8 +319,8 @@ bool tls_proved(const SSL *session)
     return SSL_session_reused(session) && SSL_version(session) == TLS1_3_VERSION;
 }
 
-/* Returns a text for an OpenSSL error that says whose fault it is. An unknown error keeps OpenSSL's
- * own text. */
+/* Returns the text of an OpenSSL error for an operator: whose fault the error is. An unknown error
+ * keeps OpenSSL's own text. */
 const char *tls_reason(unsigned long error)
 {
     const char *text;

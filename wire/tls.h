@@ -40,7 +40,7 @@ int tls_create(const char *name, const uint8_t *key, struct tls **ret_tls,
 int tls_accept_key(struct tls *tls, const char *name, uint64_t number,
                    const uint8_t key[TLS_KEY_BYTES]) MUST_CHECK;
 
-/* Stops accepting peers with this name and number. Open connections stay open. */
+/* Stops accepting peers that have the key with this name and number. Open connections stay open. */
 void tls_refuse_key(struct tls *tls, const char *name, uint64_t number);
 
 /* Sets the key with which this process dials from now on. HVD_E_NOMEM: the process still dials with
