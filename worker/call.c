@@ -190,9 +190,9 @@ static int read_numbers(struct reading *reading)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Adds up the bytes of all counts or, without counts, of `each` elements for each member.
- * Returns false if the sum is more than half of the address space: then in and out cannot both
- * exist. */
+/* Computes the bytes of a buffer that has counts[i] elements for each member i or, with counts
+ * NULL, `each` elements for each. false: that is more than half of the address space, so `in` and
+ * `out` cannot both exist. */
 static bool total_bytes(const struct reading *reading, const size_t *counts, size_t each,
                         size_t *ret_bytes)
 {

@@ -87,7 +87,7 @@ static int commit_live(hvd_state *state, uint64_t commit, bool beside, struct hv
     state->phase = phase;
     if (!beside)
         timeline_events_end_copy(&state->worker->events, &shown, rc);
-    else /* only the range of this call ends here: state_fence shows the copy when it is done */
+    else /* only the profiler's range ends here: state_fence shows the copy when it is done */
         timeline_end_range(state->worker->events.timeline, shown.range);
     if (!rc && !beside)
         state->live = commit;
@@ -177,8 +177,9 @@ static int check_news(hvd_state *state)
         for (session_thread_next(session, &order); order.kind == DO_COMMIT;
              session_thread_next(session, &order)) {
             /* This commit belongs to a switch: all members make it at the agreed check. If the
-             * state was committed just before, that commit only gets the new number. The commit
-             * must be in the snapshot before any other process is told of it. */
+             * program's memory has the same bytes as the last commit (`live`), that commit only
+             * gets the new number. The commit must be in the snapshot before any other process is
+             * told of it. */
             rc = state->live ? state_commit_to_snapshot(state, fail_err()) : 0;
             if (!rc && !state->live) {
                 rc = state_commit_as(state, order.commit, fail_err());

@@ -36,8 +36,8 @@ struct copier {
     /* the process that started the thread: a child that is forked from it has a copy of the lock,
      * but not the thread */
     pid_t pid;
-    /* Protects the fields below; exists once the thread is started. While `working` is true the
-     * thread uses the task and its times without the lock. */
+    /* Protects the fields below it; it exists once the thread is started. While `working` is true
+     * the thread uses `task` and the two times without the lock. */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool closing;

@@ -97,8 +97,8 @@ bool fusion_is_torn(const struct rounds *rounds, const struct request *request)
 
     if (!roll_is_apart(rounds->roll, call->group))
         return false;
-    /* The call is torn if it reads or writes memory that is the result of an open request, or
-     * writes memory that an open request reads. */
+    /* "Torn" means: the call reads or writes memory into which a request of the open batch will
+     * write, or writes memory that such a request will read. */
     for (const struct request *open = rounds->requests.open.first; open && !torn;
          open = open->next) {
         const struct coll_call *other = &open->call;
@@ -153,8 +153,8 @@ void fusion_append(struct rounds *rounds, struct request *request, bool waits)
                    fusion_bytes_of(request) <= rounds->fusion_bytes / FUSION_SMALL;
 
     /* The group was opened by its members alone, so the other ranks do not see this request. All
-     * ranks must make the same batches: so this request changes neither the open batch nor the
-     * counts, and it runs before the open batch. */
+     * ranks must make the same batches: so this request leaves the open batch and the counts as
+     * they are, and is queued before the open batch. */
     if (roll_is_apart(roll, request->call.group)) {
         request->next = NULL;
         request->batch = FUSION_APART | ++requests->apart;

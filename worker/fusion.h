@@ -37,8 +37,8 @@
 /* A request above 1/FUSION_SMALL of --fusion-threshold-mb is always alone: to move its numbers
  * takes longer than the fixed costs of an operation, which fusion would save. */
 #define FUSION_SMALL 1024
-/* the next batch has room for 4 times as many requests: 1, 4, 16, 64, 256. So hundreds of
- * requests need only a few operations */
+/* after each full batch the next one has room for 4 times as many requests: 1, 4, 16, 64, 256. So
+ * hundreds of requests need only a few operations */
 #define FUSION_GROWTH 4
 /* a bit in the number of a batch. It is set in a batch of one request whose group its members alone
  * have opened, so that the number is none of the batches that all ranks make */
@@ -61,7 +61,8 @@ void fusion_close(struct requests *requests);
 bool fusion_is_torn(const struct rounds *rounds, const struct request *request);
 /* true: the request is in the open batch, so no thread makes its call yet. */
 bool fusion_holds(const struct requests *requests, const struct request *request);
-/* Notes that the program waits for this request. A program waits once for each request. */
+/* Notes that the program waits for this request, and closes the open batch if it has the request.
+ * Called once for each request. */
 void fusion_await(struct requests *requests, const struct request *request);
 
 /* Lists the requests of the first batch of the queue in requests->batch, and writes into

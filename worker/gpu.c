@@ -40,8 +40,8 @@ static int refuse_second(const struct gpu_device *known, const struct gpu_device
                    what, device->ordinal, device->name, known->ordinal, known->name);
 }
 
-/* Makes this device the one GPU of the process. If the process uses another GPU already, also
- * because a thread was faster, the call fails. */
+/* Makes this device the one GPU of the process. The call fails if the process uses another GPU
+ * already, also if another thread has set that one at the same moment. */
 int gpu_use_device(struct gpu_use *use, const struct gpu_device *device, const char *what,
                    struct hvd_err *err)
 {
@@ -57,8 +57,8 @@ int gpu_use_device(struct gpu_use *use, const struct gpu_device *device, const c
     return rc;
 }
 
-/* Sets the program's stream, after which the library orders its work. HVD_NO_STREAM: there is
- * none. */
+/* Sets the stream that the program has chosen: from now on calls on GPU memory are ordered in it.
+ * HVD_NO_STREAM: the program has none. */
 int gpu_use_stream(struct gpu_use *use, struct CUstream_st *stream, struct hvd_err *err)
 {
     int rc = 0;

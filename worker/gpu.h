@@ -50,7 +50,7 @@ bool gpu_use_streamed(const struct gpu_use *use, struct CUstream_st **ret_stream
  *                                                              y never waits for it
  */
 struct gpu_marks {
-    struct CUevent_st *before, *after; /* NULL: not created yet */
+    struct CUevent_st *before, *after; /* the marks in the streams; NULL: not created yet */
     struct CUstream_st *stream;        /* the program's stream */
 };
 

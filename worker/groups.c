@@ -67,8 +67,8 @@ void groups_free(struct groups *groups)
 
 /* ---- making groups --------------------------------------------------------------------------- */
 
-/* Adds a group; takes over group->ranks, unless it fails. HVD_E_STATE: hvd_elastic_run has
- * begun. */
+/* Adds a group. group->ranks then belongs to `groups`; after a failure it still belongs to the
+ * caller. HVD_E_STATE: hvd_elastic_run has begun. */
 static int add_group(struct groups *groups, const struct group *group, hvd_group **ret_group,
                      struct hvd_err *err)
 {
@@ -194,7 +194,7 @@ bool groups_are_sealed(struct groups *groups)
     return sealed;
 }
 
-/* Finds the index of the group with this handle. false: the handle is none of this struct
+/* Finds the index of the group with this handle. false: the handle is of no group in this struct
  * groups. */
 bool groups_find(const struct groups *groups, const hvd_group *group, size_t *ret_index)
 {

@@ -11,8 +11,8 @@
 /* Makes a request for a checkpoint of this commit; it is done when requests_persisted says so. */
 int requests_persist(struct rounds *rounds, uint64_t commit, hvd_request **ret_request,
                      struct hvd_err *err) MUST_CHECK;
-/* The requests for a checkpoint of a commit up to this number are done, with this result. The
- * caller does not hold the lock. */
+/* Ends the requests for a checkpoint of a commit up to this number, with this result (code 0: the
+ * checkpoint is complete). The caller does not hold the lock. */
 void requests_persisted(struct rounds *rounds, uint64_t commit, int code, const char *text);
 
 /* Ends the requests for a checkpoint of this round and of all before it: the round was revoked.

@@ -488,7 +488,7 @@ static int await_request(struct rounds *rounds, const struct request *request, i
         transfers_help(request);
     } else if (deadline_us == TIME_NEVER && !request->commit) {
         /* This thread makes the calls up to the request itself, as long as no other thread makes
-         * one. Calls on GPU memory may wait for the GPU: they are left to the thread of the
+         * one. A call on GPU memory may wait for the GPU, so it is left to the thread of the
          * requests. */
         while (!request->done && !requests->running && requests->first &&
                !requests->first->call.device)
@@ -572,7 +572,7 @@ int requests_run(struct rounds *rounds, const hvd_call *call, struct hvd_err *er
 int requests_start(struct rounds *rounds, const hvd_call *call, hvd_request **ret_request,
                    struct hvd_err *err)
 {
-    const char *wrong = /* NULL: nothing is wrong */
+    const char *wrong = /* why the call is refused; NULL: nothing is wrong */
         ret_request ? NULL : "hvd_start: ret_request is NULL; pass a pointer that gets the request";
     bool transfers = call_is_transfer(call) && ret_request;
     struct requests *requests = &rounds->requests;

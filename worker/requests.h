@@ -66,7 +66,7 @@ struct requests {
     const struct request *blocked; /* the last one, if a thread waits for it in hvd_run */
     const char *dropped; /* why all pending requests are being ended; NULL: they are not */
     bool closing, threaded;
-    pthread_t thread;
+    pthread_t thread;       /* makes the calls of started requests */
     unsigned waiters;       /* number of threads that wait for a request */
     atomic_uint persisting; /* threads that wait for a checkpoint that they have asked for */
     pthread_cond_t work;    /* wakes the thread that makes the calls */

@@ -260,8 +260,8 @@ void rounds_finish(struct rounds *rounds)
 
 /* Takes the ticket for a call of the library, and returns the collectives of the round. inside
  * true: the call is allowed also before rounds_open. rounds_put gives the ticket back; `code` is
- * the result of the call, and the first failure while train runs becomes the failure of the round.
- */
+ * the result of the call, and a failure while train runs becomes the failure of the round, if it is
+ * the first. */
 int rounds_get(struct rounds *rounds, bool inside, struct coll **ret_coll, struct hvd_err *err)
 {
     int rc;
@@ -354,11 +354,13 @@ bool rounds_reason(struct rounds *rounds, char text[ERR_TEXT_MAX])
 /* ---- whether the round has failed, and why ----------------------------------------------------
  */
 
+/* Returns the code of the round's first failure; 0: the round has not failed. */
 int rounds_failed(struct rounds *rounds)
 {
     return atomic_load_explicit(&rounds->failed, memory_order_relaxed);
 }
 
+/* Copies the first failure of the round: its code (0: the round has not failed) and its text. */
 void rounds_why(struct rounds *rounds, struct hvd_err *ret_why)
 {
     rounds_lock(rounds);

@@ -28,12 +28,13 @@ typedef void rounds_prepared_fn(void *arg, uint64_t round, const struct hvd_err 
 int rounds_create(const struct groups *groups, rounds_prepared_fn *prepared, void *arg,
                   struct rounds **ret_rounds, struct hvd_err *err) MUST_CHECK;
 
-/* Sets the engine, which is borrowed. Without an engine only rounds of one worker are possible. */
+/* Sets the engine, which has what all rounds share (the address for peers, the settings), and must
+ * outlive the rounds. Without an engine only rounds of one worker are possible. */
 int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine,
                       struct hvd_err *err) MUST_CHECK;
 
 /* Sets the GPU, without which calls on GPU memory are not possible, and the timeline that shows
- * collectives (may be NULL). Both are borrowed. */
+ * collectives (may be NULL). Both must live as long as the rounds. */
 struct gpu_use;
 void rounds_use(struct rounds *rounds, struct gpu_use *gpu, struct timeline *timeline);
 
@@ -56,7 +57,7 @@ void rounds_cancel(struct rounds *rounds, uint64_t round);
 
 /* ---- called by the training loop ---- */
 
-/* A round as its ROUND or PREPARE message describes it. All data is borrowed during the call. */
+/* A round as its ROUND or PREPARE message describes it. The data must be valid during the call. */
 struct rounds_order {
     uint64_t incarnation; /* the incarnation of this worker */
     uint64_t round;

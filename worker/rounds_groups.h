@@ -14,7 +14,8 @@ int rounds_open_group(struct rounds *rounds, const struct group_rule *rule, hvd_
 /* Opens a group of the listed ranks. Only these ranks make this call (coll_open_group). */
 int rounds_open_apart(struct rounds *rounds, const int *ranks, size_t count, uint64_t tag,
                       hvd_group **ret_group, struct hvd_err *err) MUST_CHECK;
-/* Closes a group of either kind; one that its members alone have opened is closed on this rank. */
+/* Closes a group that was opened in this round. All members make this call for a group that all
+ * have opened; a group that its members alone have opened is closed on this rank. */
 int rounds_close_group(struct rounds *rounds, const hvd_group *group,
                        struct hvd_err *err) MUST_CHECK;
 

@@ -112,9 +112,9 @@ struct coll *prepare_take(struct rounds *rounds, uint64_t round, struct roll **r
 /* ---- the connecting thread ------------------------------------------------------------------- */
 
 /* The connecting thread: waits for a round that a PREPARE has announced (a struct next_round),
- * makes the collectives of that round, and connects them. It does not hold the lock meanwhile;
- * so rounds_cancel and rounds_abandon can cancel these collectives from the moment when
- * next->coll is set. */
+ * makes the collectives of that round, and connects them. It works without the lock; so
+ * rounds_cancel and rounds_abandon can cancel the collectives from the moment when next->coll is
+ * set. */
 static void *connect_next_rounds(void *arg)
 {
     struct rounds *rounds = arg;
@@ -202,8 +202,8 @@ void rounds_close(struct rounds *rounds)
     rounds->threaded = false;
 }
 
-/* Hands the round of a PREPARE message to the connecting thread, in place of an older one. Without
- * memory `prepared` gets the failure at once. */
+/* Gives the round of a PREPARE message to the connecting thread, in place of an older round. If
+ * there is no memory, the callback `prepared` is called at once, with the failure. */
 void rounds_prepare(struct rounds *rounds, uint64_t incarnation, const struct msg *prepare)
 {
     struct next_round *next = mem_zalloc(sizeof(*next));

@@ -34,9 +34,9 @@ static int begin_run(hvd_state *state, struct hvd_err *err)
     int rc = 0;
 
     manifest_seal(&state->manifest);
-    /* This process works with the GPU of the stream, or of an entry of the state, or with the
-     * GPU that this thread uses now. READY tells the peers this GPU, so that they connect before
-     * the first call on its memory. */
+    /* This process works with the GPU of the stream, or of an entry of the state, or with the GPU
+     * that this thread uses now. READY tells the other members this GPU, so that their GPUs connect
+     * to it before the first call on its memory. */
     if (cuda_if_used() && !atomic_load(&gpu->device)) {
         for (size_t i = 0; i < state->parts.count && !device; i++)
             device = gpu_device_of(state->parts.items[i].at);
@@ -155,8 +155,8 @@ static int close_train(hvd_state *state, int rc)
               session_thread_cancelled(worker->session, state->round);
     if (rc == 0 && is_interrupted(state)) /* the training is not done: train is called again */
         rc = failed ? failed : state->told;
-    /* train may have made other calls after the failed one, which have changed this thread's
-     * last error: the text of the first failure replaces it */
+    /* train may have made calls after the call that failed, which have changed this thread's last
+     * error: the text of the first failure is set again */
     if (rc < 0 && rc == failed)
         rounds_why(worker->rounds, fail_err());
     if (rc > HVD_DONE)
@@ -230,8 +230,8 @@ static int enter_round(hvd_state *state, const struct loop_order *order, struct 
     worker_begins(worker, WORKER_CONNECTS);
     if (!rc)
         rc = state_sync(state, &order->msg, err);
-    /* true: the failure is one of this round; a later round may succeed. When a checkpoint is
-     * damaged or missing, the driver names the one before it for the next round. */
+    /* true: the failure concerns this round alone, and a later round may succeed. After a damaged
+     * or missing checkpoint the driver names an earlier checkpoint for the next round. */
     of_round = rc == HVD_E_REVOKED || rc == HVD_E_LOST || rc == HVD_E_TIMEOUT ||
                rc == HVD_E_MISMATCH ||
                ((rc == HVD_E_CORRUPT || rc == HVD_E_NOTFOUND) &&

@@ -32,8 +32,9 @@ int sample_log_init(struct sample_log *log, const char *folder, uint64_t incarna
                     const char *name, uint64_t samples) MUST_CHECK;
 void sample_log_release(struct sample_log *log);
 
-/* Writes the line of one batch. HVD_E_IO: the file is unchanged; HVD_E_LIMIT: the line is longer
- * than LIMIT_SAMPLE_LINE_BYTES; HVD_E_NOMEM. */
+/* Writes the line of one batch. HVD_E_IO: the line could not be written (a part of it stays only if
+ * the file cannot be cut); HVD_E_LIMIT: the line is longer than LIMIT_SAMPLE_LINE_BYTES;
+ * HVD_E_NOMEM. */
 struct sample_place {
     uint64_t round;
     uint32_t rank, size;

@@ -130,8 +130,8 @@ int hvd_sampler_create(hvd_state *state, const char *name, uint64_t samples, siz
     return rc;
 }
 
-/* Deals this rank's share of the next batch, and logs it before the program gets it. Above 0:
- * HVD_EPOCH_END, the epoch has no more samples. */
+/* Deals this rank's share of the next batch, and logs it before the program gets it. HVD_EPOCH_END,
+ * which is no error: the epoch has no more samples. */
 int hvd_sampler_next(hvd_sampler *sampler, hvd_batch *ret_batch)
 {
     struct sampler_place place;
@@ -163,7 +163,7 @@ int hvd_sampler_next(hvd_sampler *sampler, hvd_batch *ret_batch)
     if (rc < 0)
         return err_set(fail_err(), rc,
                        "hvd_sampler_next: no memory for a batch; free memory on this host");
-    if (rc) { /* HVD_EPOCH_END */
+    if (rc) { /* HVD_EPOCH_END: there is no batch */
         show_progress(sampler);
         return rc;
     }

@@ -112,7 +112,8 @@ void saved_release(struct saved *saved)
     VEC_RELEASE(saved);
 }
 
-/* Makes the copies wait for the work that the program has queued on the device so far. */
+/* Makes the copies of entries on a GPU wait for the work that the program has queued there so
+ * far. */
 static int saved_follow(const struct saved *saved, struct hvd_err *err)
 {
     struct CUstream_st *stream = NULL;

@@ -20,8 +20,8 @@
 
 #include "collectives/coll.h"
 
-/* Reads all options except `host`. HVD_E_INVAL: the err names the variable, its value, and the
- * allowed values. */
+/* Reads all options of the collectives except `host`, which the caller sets. HVD_E_INVAL: the err
+ * names the variable, its value, and the allowed values. */
 int settings_read(struct coll_options *ret_options, struct hvd_err *err) MUST_CHECK;
 
 /* Reads HVD_THREAD_AFFINITY; of a list of cores it takes the item with the number HVD_SLOT.

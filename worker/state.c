@@ -109,8 +109,8 @@ int state_in_train(const hvd_state *state, const char *call)
     return 0;
 }
 
-/* Checks the same as state_in_train, and that train was not told to return: HVD_E_STATE after news,
- * HVD_E_REVOKED when the round is dead. */
+/* Checks the same as state_in_train, and that train was not told to return: HVD_E_STATE after a
+ * commit or check has returned news (a code above 0), HVD_E_REVOKED when the round is dead. */
 int state_goes_on(const hvd_state *state, const char *call)
 {
     int rc = state_in_train(state, call);

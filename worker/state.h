@@ -25,8 +25,8 @@ bool state_reads_checkpoint(const struct msg_round *round);
  * while train runs. HVD_E_STATE: it may not; hvd_last_error has the text. */
 int state_in_train(const hvd_state *state, const char *call) MUST_CHECK;
 
-/* Checks the same as state_in_train, and that the round goes on: HVD_E_STATE after train was
- * told news, HVD_E_REVOKED after a failure of the round. */
+/* Checks the same as state_in_train, and that the round goes on: HVD_E_STATE after a commit or
+ * check has told train to return, HVD_E_REVOKED after a failure of the round. */
 int state_goes_on(const hvd_state *state, const char *call) MUST_CHECK;
 
 #endif

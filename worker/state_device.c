@@ -170,8 +170,8 @@ int state_take(hvd_state *state, struct copier_task *task, bool beside, struct h
 
     if (!state->device_copy)
         return 0;
-    /* Slots are made only once: if the device has no memory for them, it is not asked a second
-     * time. Commits then go to the host, and the timeline shows the reason. */
+    /* Slots are made by the first commit only: if the GPU has no memory for them then, later
+     * commits do not try again. Commits then go to the host, and the timeline shows the reason. */
     if (!state->slots_tried && commit_to != COMMIT_TO_HOST) {
         state->slots_tried = true;
         for (size_t i = 0; i < (commit_to == COMMIT_TO_DEVICE ? 2 : 1) && !rc; i++)

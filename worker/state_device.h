@@ -12,9 +12,9 @@
  * which entries are meant (COPY_ALL, COPY_REPLICATED or COPY_PER_RANK). */
 struct copy state_copy(const hvd_state *state, unsigned which);
 
-/* Show a copy of the whole state in the timeline as `what`. state_note_copy_begin is called when
- * the copy begins; its result is for timeline_events_end_copy. state_show_copy is called when the
- * copy is over. */
+/* These two show a copy of the whole state in the timeline, under the name `what`.
+ * state_note_copy_begin is called when the copy begins; its result is for timeline_events_end_copy.
+ * state_show_copy is called when the copy is over. */
 struct timeline_events_copy state_note_copy_begin(hvd_state *state, const char *what,
                                                   uint64_t commit);
 void state_show_copy(hvd_state *state, enum timeline_lane lane, const char *what, uint64_t commit,
@@ -40,7 +40,7 @@ int state_take(hvd_state *state, struct copier_task *task, bool beside,
 /* Return the slot with the newest commit, or with this commit; NULL: there is no such slot. */
 struct slot *state_newest_slot(const hvd_state *state);
 struct slot *state_slot_of(const hvd_state *state, uint64_t commit);
-/* Forgets the commits in the slots that have the number `commit` or a higher one. */
+/* Forgets a commit in a slot if it has the number `commit` or a higher one. */
 void state_drop_slots(hvd_state *state, uint64_t commit);
 int state_restore_slot(hvd_state *state, const struct slot *slot, const struct copy *copy,
                        struct hvd_err *err) MUST_CHECK;

@@ -87,7 +87,8 @@ bool store_sleep(struct store *store, int64_t deadline_us)
     return true;
 }
 
-/* Returns why a call of this round cannot go on; 0: it can. The caller holds the lock. */
+/* Returns why a call about a value of this round (0: of the job) cannot go on: HVD_E_LOST or
+ * HVD_E_REVOKED; 0: it can go on. The caller holds the lock. */
 int store_over(const struct store *store, uint64_t round, const char **ret_why)
 {
     *ret_why = store->cancelled == UINT64_MAX ? "the agent of this host is gone"

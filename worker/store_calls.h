@@ -47,7 +47,8 @@ struct channel *store_take(struct store *store, bool waits, uint64_t round, int6
                            int *ret_code, const char **ret_why) MUST_CHECK;
 /* Waits until something has changed, with the lock released. false: the deadline has passed. */
 bool store_sleep(struct store *store, int64_t deadline_us) MUST_CHECK;
-/* Returns why a call of this round cannot go on; 0: it can. */
+/* Returns the code of why a call about a value of this round (0: of the job) cannot go on; 0: it
+ * can go on. */
 int store_over(const struct store *store, uint64_t round, const char **ret_why) MUST_CHECK;
 /* Makes a call of hvd/store.h in a program that runs alone: the table `alone` answers. */
 void store_apply_alone(struct store *store, struct channel *channel, const struct msg_store *call);

@@ -63,7 +63,8 @@ static int fetch_commit(hvd_state *state, const struct msg *msg, const struct ms
     struct session_thread *session = state->worker->session;
     uint64_t commit = msg->u.round.commit;
     /* True: no member of the new round holds the commit. The workers that leave at this switch are
-     * making it, and it is perhaps not complete yet: then the fetch is tried again. */
+     * making it, and it is perhaps not complete yet: a fetch that does not find it is tried
+     * again. */
     bool under_way = msg->u.round.cause == CAUSE_SWITCH && !msg->u.round.holders.count;
     struct msg answer = { 0 };
     int rc;
@@ -191,7 +192,8 @@ int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err)
         rc = state_commit_as(state, round->commit, err);
         here = rc == 0;
     }
-    /* After this barrier all holders have made the commit, so the other members may fetch it. */
+    /* After this barrier all members that are to have the commit have made it, so the other members
+     * may fetch it. */
     if (!rc && round->holders.count && round->holders.count < round->members.count) {
         rc = rounds_get(state->worker->rounds, true /* the library calls, not the program */, &coll,
                         err);

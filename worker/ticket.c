@@ -105,8 +105,8 @@ bool ticket_try(struct rounds *rounds)
                                                    memory_order_acquire, memory_order_relaxed);
 }
 
-/* Counts a call that has ended with this code, and gives the ticket back. Without a failure, and
- * while TICKET_SHUT is clear, that takes no lock. */
+/* Counts a call that has ended with this code, and gives the ticket back. If the call has not
+ * failed and TICKET_SHUT is clear, the lock is not taken. */
 void ticket_end(struct rounds *rounds, int code)
 {
     uint_fast64_t calls = atomic_load_explicit(&rounds->calls, memory_order_relaxed);

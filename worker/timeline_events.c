@@ -214,9 +214,9 @@ void timeline_events_step(struct timeline_events *events, uint64_t number)
         events->step_range = timeline_begin_range(events->timeline, 0, "step %" PRIu64, number);
 }
 
-/* Shows the round that train has left with this code, and begins the next change: at the time
- * when the news came, or now if there was none. No change begins if the code ends this worker's
- * part in the job. */
+/* Shows the round that train has left with this code, and begins the next change: at the time when
+ * the worker learned of it (news_us), or now. No change begins if the code ends this worker's part
+ * in the job. */
 void timeline_events_returned(struct timeline_events *events, int code)
 {
     const struct timeline_arg args[] = {

@@ -70,7 +70,8 @@ static void *run_queue(void *arg)
     return NULL;
 }
 
-/* Finds the queue for this peer and direction, or makes it and starts its thread. */
+/* Finds the queue for transfers to this peer (sends true) or from it; if there is none, makes the
+ * queue and starts its thread. */
 static int find_or_start_queue(struct rounds *rounds, uint32_t peer, bool sends,
                                struct transfer_queue **ret_queue, struct hvd_err *err)
 {

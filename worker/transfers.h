@@ -28,8 +28,8 @@ struct transfer_queue {
     bool sends;    /* true: transfers to the peer; false: from it */
     bool running;  /* a thread makes the first transfer of the queue now */
     struct request *first, *last;
-    pthread_t thread;
-    pthread_cond_t work;
+    pthread_t thread;    /* makes the transfers of the queue */
+    pthread_cond_t work; /* wakes that thread */
 };
 
 struct transfers {

@@ -26,8 +26,8 @@ enum worker_doing {
 };
 
 struct worker {
-    struct session_thread *session; /* NULL: the worker is alone */
-    struct coll_engine *engine;     /* NULL: the worker is alone */
+    struct session_thread *session; /* NULL: the worker is alone, without an agent */
+    struct coll_engine *engine;     /* NULL: the worker is alone, without other members */
     /* the settings of the collectives, read from the environment (settings.h) */
     struct coll_options options;
     struct gpu_use gpu;       /* the GPU that this process works with */

@@ -65,7 +65,7 @@ struct session_dead {
     /* The highest round that a REVOKE of the driver has named. A RECOVERING for a higher round is
      * sent unasked, so it tells the driver the reason: `why`. */
     uint64_t revoke_heard;
-    struct hvd_err why; /* why the round died */
+    struct hvd_err why; /* why the round that was revoked last has died */
     /* the rounds after abandoned_above, up to abandoned_to, are abandoned and never begin */
     uint64_t abandoned_above;
     uint64_t abandoned_to;

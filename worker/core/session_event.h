@@ -8,8 +8,8 @@
 #include "proto/msg.h"
 
 enum session_event_kind {
-    /* msg: a message of the agent, after the greeting. The field `check` is used only if `counted`
-     * is true. */
+    /* msg: a message of the agent, after the greeting. `check` is valid only if `counted` is
+     * true. */
     SESSION_MSG,
     SESSION_CLOSED, /* the connection to the agent is lost */
     /* the time of session_deadline() has come; too early an event does nothing */
@@ -27,7 +27,7 @@ enum session_event_kind {
     SESSION_UNUSABLE, /* text: this process can never train again, even if its loop goes on */
     SESSION_REMARK,   /* text: information about this round for the operator */
     SESSION_PERSIST,  /* commit: the program wants this commit, or a later one, in a checkpoint */
-    SESSION_STORE,    /* msg: a STORE of the program; its incarnation is filled in */
+    SESSION_STORE,    /* msg: a STORE of the program, whose incarnation session_send sets */
     SESSION_EVENT_COUNT
 };
 

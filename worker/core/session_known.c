@@ -41,10 +41,10 @@ bool session_is_dead(const struct session *session, uint64_t round)
            (round > dead->abandoned_above && round <= dead->abandoned_to);
 }
 
-/* Notes that the rounds after `current`, up to `last`, were abandoned. One range is enough for
- * all of them, because the numbers of rounds only grow; a range that overlaps the range of an
- * earlier call is joined with it. An earlier range that lies apart is dropped: its rounds are
- * older than `current`. */
+/* Notes that the rounds after `current`, up to `last`, were abandoned. The session keeps one range
+ * of abandoned numbers, which is enough, because the numbers of rounds only grow: a range that
+ * overlaps the earlier range is joined with it; an earlier range that does not overlap is dropped,
+ * because its rounds are older than `current`. */
 void session_note_abandoned(struct session *session, uint64_t current, uint64_t last)
 {
     struct session_dead *dead = &session->dead;

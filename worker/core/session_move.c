@@ -151,8 +151,8 @@ void session_finish(struct session *session, int code, const char *text)
 
 /* Gives the training loop its next order, by the state of the session. Called when the loop is
  * outside train and has nothing to do: it has come out of DO_ENTER, train or DO_RESTORE, or the
- * state changes while it waits. In SWITCHED without a ROUND it gets no order, and waits for the
- * next ROUND. */
+ * state changes while it waits. In SWITCHED the loop gets no order if the ROUND has not come yet:
+ * it waits for that message. */
 void session_order_next(struct session *session)
 {
     switch (session_state(session)) {

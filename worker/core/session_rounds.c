@@ -94,7 +94,8 @@ static bool is_between(uint64_t round, uint64_t current, uint64_t last)
 }
 
 /* Handles ABANDON: no round after msg->round, the running one, up to `next` will begin. The session
- * forgets such a round, whether it is prepared, has arrived or is the aim of a switch. */
+ * forgets such a round, whether it is prepared, has arrived or is the round to which a switch is
+ * planned. */
 void session_on_abandon(struct session *session, const struct msg *msg)
 {
     uint64_t next = msg->u.abandon.next;
@@ -112,8 +113,9 @@ void session_on_abandon(struct session *session, const struct msg *msg)
         session_forget_arrived(session);
     if (!is_between(session->change.next, msg->round, next))
         return;
-    /* The loop has left train for a round that will never begin, and the other members may be
-     * anywhere: so the session revokes its own round. */
+    /* The loop has left train for a round that will never begin, and the other members may still
+     * train or may have left too: so the session revokes the running round, and all go back to the
+     * last commit. */
     if (session->sm.state == SESSION_SWITCHED)
         session_revoke(session, session->round, 0 /* nothing has failed in this worker */,
                        "the next round was abandoned after the switch");

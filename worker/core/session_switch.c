@@ -93,8 +93,8 @@ void session_on_check(struct session *session, const struct session_event *event
         }
         return;
     case SESSION_SWITCHED:
-        /* train was told to return and checks again: it may have changed the state since the
-         * switch. */
+        /* train was told to return, but makes another check: it may have changed the state since
+         * the switch */
         loop->went_on = true;
         session_answer(session, HVD_HOSTS_UPDATED);
         return;
@@ -128,10 +128,10 @@ static void begin_change(struct session *session, uint64_t next)
     session_watch(session, true /* each check comes to the session */);
 }
 
-/* Handles PENDING: a switch to the round `next` is planned. Answers with NEXT_CHECK at once if the
- * loop's next check is known. To wait until the loop brings a check could be to wait for ever: the
- * slower of two members may be in a collective that needs the faster one, and the faster one waits
- * at its check until all have sent NEXT_CHECK. */
+/* Handles PENDING: a switch to the round `next` is planned. Answers with NEXT_CHECK (the check up
+ * to which this worker goes on) at once if the number of the loop's next check is known. An answer
+ * only at that check could never come: the slower of two members may be in a collective that needs
+ * the faster one, and the faster one waits at its check until all have sent NEXT_CHECK. */
 void session_on_pending(struct session *session, const struct session_event *event)
 {
     const struct msg *msg = event->msg;
@@ -160,9 +160,8 @@ void session_on_pending(struct session *session, const struct session_event *eve
 }
 
 /* Handles SWITCH_AT: all members leave train at the check msg->u.switch_at.check. If the PENDING
- * message before it was lost, this worker switches nevertheless, because the number of the check
- * is all that it needs. If the loop has passed this check already, the session gives the round
- * up. */
+ * message before it was lost, this worker switches nevertheless, because the number of the check is
+ * all that it needs. If the loop has passed this check already, the session revokes the round. */
 void session_on_switch_at(struct session *session, const struct msg *msg)
 {
     uint64_t next = msg->u.switch_at.next;

@@ -127,6 +127,7 @@ void agent_link_close(struct agent_link *link)
     explicit_bzero(link->chunk, sizeof(link->chunk)); /* a ROUND has the secret of its members */
 }
 
+/* Returns the events for poll: input always, and output while messages are unsent. */
 short agent_link_events(const struct agent_link *link)
 {
     return link->unsent.length ? POLLIN | POLLOUT : POLLIN;

@@ -39,7 +39,8 @@ short agent_link_events(const struct agent_link *link);
 int agent_link_send(struct agent_link *link, const struct msg *msg, struct hvd_err *err) MUST_CHECK;
 int agent_link_flush(struct agent_link *link, struct hvd_err *err) MUST_CHECK;
 
-/* The text of HVD_E_LOST. A caller that knows more puts it before this text. */
+/* The error text of HVD_E_LOST: the agent is gone. A caller that knows the cause writes it before
+ * this text. */
 #define AGENT_LINK_GONE                                                                           \
     "the agent of this host is gone, so this worker cannot go on; end this process with an exit " \
     "code other than 0"

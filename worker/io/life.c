@@ -89,17 +89,18 @@ int life_hold(struct page *page)
 
 /* Lets go of the page's futex before the thread ends normally, so that the kernel reports no death:
  * the word becomes 0, and the list is empty. The order of the stores keeps the kernel's rules (see
- * life_hold): from its removal until the word is 0 the futex is `list_op_pending`, so a thread that
- * dies in between is still noticed. Then the thread gets back the list that the C library had set
- * for it (`before`). */
+ * life_hold): from its removal from the list until the word is 0, the futex is noted in
+ * `list_op_pending`, so a thread that dies in between is still noticed. Then the thread gets back
+ * the list that the C library had set for it (`before`). */
 void life_release(struct page *page)
 {
     if (!mine.page || mine.page != page)
         return;
     mine.page = NULL;
+    /* this process is a forked child of the one whose thread holds the page: the kernel has emptied
+     * the child's robust list, and the futex is not the child's */
     if ((atomic_load(&page->life) & FUTEX_TID_MASK) != (uint32_t)gettid())
-        return; /* this is a forked child of the thread that holds the page: the kernel has emptied
-                   its list, and the page is not its own */
+        return;
     mine.head.list_op_pending = &mine.entry;
     compiler_fence();
     mine.head.list.next = &mine.head.list;

@@ -34,8 +34,8 @@ struct mailbox {
     int wake_fd; /* an eventfd that is readable when the session's thread has something to do */
     struct said_list said;
     struct VEC(struct loop_order) orders;
-    /* a request that is not sent yet; borrowed from the thread that waits for the answer. NULL:
-     * there is none, or it was sent */
+    /* a request that is not sent yet, in the memory of the thread that waits for the answer. NULL:
+     * there is no request, or it was sent */
     const struct msg *request;
     bool asking; /* true: a thread waits for the answer to its request */
     /* how many requests of the training loop are being made or wait for their turn */

@@ -99,8 +99,9 @@ static int step_session(struct session_thread *self, struct session_event *event
             continue;
         case DO_STORED: hooks->stored(hooks->arg, &action->msg->u.stored); continue;
         case DO_CANCEL:
-            /* The hook gives HVD_E_REVOKED to the program, whose train may return it at once: by
-             * then the round counts as cancelled. */
+            /* First the round is noted as cancelled, then the hook ends the collectives with
+             * HVD_E_REVOKED: train may return that code at once, and close_train then asks whether
+             * the round was cancelled. */
             mailbox_cancel(&self->mailbox, action->round);
             hooks->cancel(hooks->arg, action->round);
             continue;
@@ -155,10 +156,11 @@ static int hear_agent(struct session_thread *self)
                 mailbox_answer(&self->mailbox, &msg,
                                msg.type == MSG_GRANTED ? agent_link_take_fd(&self->link) : -1);
         } else if (msg.type == MSG_PENDING) {
-            /* PENDING needs the number of the loop's next check. Two threads work here: this one
-             * sets `watched` and then reads the number of checks; the training loop counts its
-             * check and then reads `watched`. So a check that this thread does not see in the
-             * number is brought to the session by the loop; some checks are both. */
+            /* PENDING needs the number of the loop's next check. Two threads meet here without a
+             * lock: this one sets `watched` and then reads the number of checks; the training loop
+             * counts its check and then reads `watched`. So a check that is not in the number that
+             * this thread reads is brought to the session by the loop; a check may also be both
+             * counted and brought. */
             atomic_store(&self->watched, true);
             event.counted = true;
             event.check = atomic_load(&self->checks);
@@ -374,7 +376,8 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
     return 0;
 }
 
-/* The page stays mapped until session_thread_free, also when the agent is gone. */
+/* Returns the page that this worker shares with its agent. The page stays mapped until
+ * session_thread_free, also when the agent is gone. */
 struct page *session_thread_page(const struct session_thread *self)
 {
     return self->page;

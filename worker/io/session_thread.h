@@ -28,14 +28,15 @@ struct session_hooks {
     void (*abandon)(void *arg, uint64_t round);
     /* a change of the membership is coming (true), or is no longer coming */
     void (*watch)(void *arg, bool coming);
-    /* the requests for a checkpoint of a commit up to `commit` are done; `text` is borrowed */
+    /* the requests for a checkpoint of a commit up to `commit` are done; `text` is valid during the
+     * callback */
     void (*persisted)(void *arg, uint64_t commit, int code, const char *text);
     /* a call of hvd/store.h has got its answer, which is valid during the callback; NULL: the agent
      * is gone, and no call will get an answer */
     void (*stored)(void *arg, const struct msg_stored *stored);
     /* The watchdog: returns true when the training loop or a collective has made no progress for
-     * the stall warning time; *ret_stalled then describes the stall. It is called about four
-     * times in that time. */
+     * the stall warning time; *ret_stalled then describes the stall. It is called about four times
+     * within the stall warning time. */
     bool (*stalled)(void *arg, int64_t now_us, struct msg_stalled *ret_stalled);
     void *arg;
 };
@@ -50,7 +51,8 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
 /* Lets the thread run on this core only. HVD_E_INVAL: the process may not use that core. */
 int session_thread_pin(struct session_thread *self, unsigned core, struct hvd_err *err) MUST_CHECK;
 
-/* Returns the page that this worker shares with its agent; borrowed until session_thread_free. */
+/* Returns the page that this worker shares with its agent; it is valid until
+ * session_thread_free. */
 struct page *session_thread_page(const struct session_thread *self);
 
 /* Ends the thread. Before it ends, the thread tries for at most 5 s to send its unsent messages.
