@@ -190,8 +190,8 @@ bool frame_reader_is_whole(const struct frame_reader *reader)
  * NULL: no body is being received, or no memory is left. */
 uint8_t *frame_body_room(struct frame_reader *reader, size_t most, size_t *ret_room)
 {
-    size_t left = is_in_body(reader) ? reader->body_length - reader->body.length : 0;
-    size_t room = left < most ? left : most;
+    size_t missing = is_in_body(reader) ? reader->body_length - reader->body.length : 0;
+    size_t room = missing < most ? missing : most;
 
     if (room == 0 || buf_reserve(&reader->body, room))
         return NULL;

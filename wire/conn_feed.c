@@ -34,13 +34,13 @@ void conn_feed(struct conn *conn)
 
     while (feed_goes_on(conn) && conn_has_input(conn)) {
         const uint8_t *at = (const uint8_t *)buf_text(&in->bytes) + in->at;
-        size_t left = in->bytes.length - in->at;
+        size_t unread = in->bytes.length - in->at;
         struct hvd_err err = { 0 };
         struct msg msg = { 0 };
         struct frame frame;
-        int rc = frame_feed(&in->reader, &at, &left, &frame, &err);
+        int rc = frame_feed(&in->reader, &at, &unread, &frame, &err);
 
-        in->at = in->bytes.length - left;
+        in->at = in->bytes.length - unread;
         /* an idle connection keeps no buffer: there may be thousands */
         if (!conn_has_input(conn)) {
             buf_release(&in->bytes);

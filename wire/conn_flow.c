@@ -94,15 +94,15 @@ static void flow_write(struct conn *conn)
     while (sent > 0 && budget > 0 && conn_unsent(conn) > 0) {
         /* first the bytes in the connection's own queue, then those that the owner has lent
          * (conn_send_lent) */
-        size_t own = out->bytes.length - out->at;
-        const void *bytes = own ? (const void *)(out->bytes.data + out->at) : out->lent.at;
-        size_t left = own ? own : out->lent.length;
+        size_t own_bytes = out->bytes.length - out->at;
+        const void *bytes = own_bytes ? (const void *)(out->bytes.data + out->at) : out->lent.at;
+        size_t unsent = own_bytes ? own_bytes : out->lent.length;
 
-        sent = conn_stream_put(conn, bytes, left < budget ? left : budget);
+        sent = conn_stream_put(conn, bytes, unsent < budget ? unsent : budget);
         if (sent <= 0)
             break;
         budget -= (size_t)sent;
-        if (own) {
+        if (own_bytes) {
             out->at += (size_t)sent;
         } else {
             out->lent.at += sent;

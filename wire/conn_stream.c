@@ -95,12 +95,12 @@ ssize_t conn_stream_put(struct conn *conn, const void *bytes, size_t size)
  * because it says whose fault the failure is. */
 const char *conn_stream_reason(const struct conn *conn)
 {
-    int number = errno;
+    int fault = errno;
     unsigned long error = conn->stream.session ? ERR_peek_error() : 0;
 
     if (error && ERR_GET_LIB(error) != ERR_LIB_SYS)
         return tls_reason(error);
-    return number ? strerror(number) : "the connection broke";
+    return fault ? strerror(fault) : "the connection broke";
 }
 
 /* Does the next step of the TLS handshake. At the end of the handshake the callback `done` is

@@ -150,7 +150,7 @@ static int check_news(hvd_state *state)
 {
     struct worker *worker = state->worker;
     struct session_thread *session = worker->session;
-    uint64_t number = state->checks++;
+    uint64_t check = state->checks++;
     struct loop_order order;
     int rc = 0;
 
@@ -169,11 +169,11 @@ static int check_news(hvd_state *state)
                                                         .entered = &state->entered });
         }
     }
-    if (session && session_thread_counts(session, number)) {
+    if (session && session_thread_counts(session, check)) {
         /* The session answers the check. Before the answer it may order the commit of a switch. */
         state->phase = STATE_COPYING; /* in this phase no other thread may call hvd_elastic_next */
         session_thread_say(session,
-                           &(struct session_event){ .kind = SESSION_CHECK, .check = number });
+                           &(struct session_event){ .kind = SESSION_CHECK, .check = check });
         for (session_thread_next(session, &order); order.kind == DO_COMMIT;
              session_thread_next(session, &order)) {
             /* This commit belongs to a switch: all members make it at the agreed check. If the

@@ -468,7 +468,7 @@ int roll_gather(struct roll *roll, const int *ranks, size_t count, struct coll_r
 {
     struct roll_opened *opened = &roll->opened[roll->opened_count];
     struct group group = { .count = 0 };
-    const uint32_t *own;
+    const uint32_t *found;
     int rc = check_room(roll, err);
 
     if (!rc)
@@ -476,8 +476,8 @@ int roll_gather(struct roll *roll, const int *ranks, size_t count, struct coll_r
     if (rc)
         return rc;
     ASSERT(group.ranks); /* copy_ranks gives a list, also an empty one */
-    own = bsearch(&roll->rank, group.ranks, count, sizeof(*group.ranks), compare_ranks);
-    if (!own)
+    found = bsearch(&roll->rank, group.ranks, count, sizeof(*group.ranks), compare_ranks);
+    if (!found)
         rc = err_set(err, HVD_E_INVAL,
                      "hvd_group_open: rank %u, which makes the call, is not in the list; only the "
                      "listed ranks make the call",
@@ -493,7 +493,7 @@ int roll_gather(struct roll *roll, const int *ranks, size_t count, struct coll_r
     *opened = (struct roll_opened){
         .apart = true,
         .ranks = {group.ranks, (uint32_t)count},
-        .place = (uint32_t)(own - group.ranks),
+        .place = (uint32_t)(found - group.ranks),
         .memory = group.ranks
     };
     *ret_ranks = opened->ranks;

@@ -44,7 +44,7 @@ struct request {
 /* The open batch, to which the next request may be added. */
 struct batch {
     struct request *first, *last; /* first NULL: no batch is open */
-    uint64_t number;
+    uint64_t number;              /* counts the batches; equal on all ranks */
     size_t count, bytes;
 };
 

@@ -343,6 +343,8 @@ int rounds_keep_reason(struct rounds *rounds, const char *text, struct hvd_err *
     return rc;
 }
 
+/* Copies the reason that the program has given in this round by hvd_fail; false: it has given
+ * none. */
 bool rounds_reason(struct rounds *rounds, char text[ERR_TEXT_MAX])
 {
     rounds_lock(rounds);

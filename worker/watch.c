@@ -59,6 +59,8 @@ bool watch_stalled(void *worker_at, int64_t now_us, struct msg_stalled *ret_stal
         snprintf(text, sizeof(text), "%s (number %" PRIu64 ")", wait.operation, wait.number);
         ret_stalled->operation = text;
     }
+    /* a step or a reset callback waits for this worker itself; a fetch waits for agents, so no
+     * worker is named */
     if (collective || doing == WORKER_CONNECTS)
         ret_stalled->missing = (struct msg_ids){ wait.missing, wait.missing_count };
     else if (doing != WORKER_FETCHES)

@@ -474,14 +474,14 @@ int worker_place(struct place *ret_place)
 /* Returns one of the six numbers of struct place, given by its offset. */
 static int place_number(size_t offset)
 {
-    uint32_t number;
+    uint32_t value;
 
     if (!worker_get())
         return HVD_E_STATE;
     pthread_mutex_lock(&process.place_lock);
-    memcpy(&number, (const uint8_t *)&process.place + offset, sizeof(number));
+    memcpy(&value, (const uint8_t *)&process.place + offset, sizeof(value));
     pthread_mutex_unlock(&process.place_lock);
-    return (int)number;
+    return (int)value;
 }
 
 int hvd_rank(void)

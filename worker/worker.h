@@ -40,7 +40,7 @@ struct worker {
     struct timeline_events events;
     struct tuning_log tuning; /* HVD_AUTOTUNE_LOG_FILE; used by the thread that makes a call */
     uint64_t incarnation;
-    struct {                     /* hvd_report */
+    struct {                     /* what hvd_report needs */
         pthread_mutex_t lock;    /* one thread at a time writes to the page */
         _Atomic bool refused;    /* a value was refused, and the driver's log was told so */
         _Atomic uint64_t commit; /* the newest commit; 0: none yet */

@@ -25,9 +25,10 @@
 extern "C" {
 #endif
 
-#define HVD_STORE_KEY_BYTES   255       /* longest key, without its NUL */
-#define HVD_STORE_VALUE_BYTES 8192      /* of a value */
-#define HVD_STORE_BYTES       (1 << 20) /* of all values; each counts 64 bytes and its key, too */
+#define HVD_STORE_KEY_BYTES   255  /* longest key, without its NUL */
+#define HVD_STORE_VALUE_BYTES 8192 /* of one value */
+/* of all values of a job: each counts its bytes, its key and 64 bytes */
+#define HVD_STORE_BYTES (1 << 20)
 
 /* How long a value lives. The same key may have a value in both. */
 typedef enum hvd_store_scope {

@@ -53,7 +53,8 @@ int agent_link_connect(const char *name, int64_t patience_us, int *ret_fd, struc
                        strerror(errno));
     /* SO_SNDTIMEO limits how long connect() waits while the agent's queue of connections is full
      * (sends use MSG_DONTWAIT and never wait). A signal, also SIGCONT, ends a connect() that waits:
-     * then it is called again, until the time has passed. */
+     * then it is called again, until the time has passed. EINTR also as the first value, so that
+     * the loop begins. */
     fault = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ? errno : EINTR;
     while (fault == EINTR) {
         fault = connect(fd, (const struct sockaddr *)&address, (socklen_t)length) ? errno : 0;
