@@ -10,7 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Cuts the next word off *rest. The word is empty if nothing but blanks is left. */
+/* Returns the next word of *rest, and moves *rest behind that word. The word is empty if only
+ * blanks are left. */
 static struct span batch_word(struct span *rest)
 {
     struct span word = span_trim(*rest);
@@ -23,6 +24,9 @@ static struct span batch_word(struct span *rest)
     return word;
 }
 
+/* Reads a host, and with a grammar that counts (`is_counted`) the number of its slots behind it,
+ * again and again until the end of the text. The first error ends the reading, and *ret_hosts is
+ * then unchanged. */
 int hosts_parse_batch(enum batch_grammar grammar, struct span text, const char *source,
                       uint32_t slots_per_line, struct hosts *ret_hosts, struct hvd_err *err)
 {
@@ -70,6 +74,7 @@ int hosts_parse_batch(enum batch_grammar grammar, struct span text, const char *
                 else if (rc)
                     err_set(err, rc, "%s: %s", name, err_text(rc));
             }
+            /* The rest of such a line describes the queue. */
             if (grammar == BATCH_QUEUES)
                 break;
             if (!rc && grammar == BATCH_NODES && (word = batch_word(&line)).length)

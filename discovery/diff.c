@@ -31,7 +31,9 @@ void diff_release(struct diff *diff)
     diff->kinds = 0;
 }
 
-/* Appends a change, and adds its kind to `kinds`, the set of all kinds in the list. */
+/* Appends a change to the list, and adds the kind of this change to diff->kinds, the set of all
+ * kinds in the list. At most 2 * LIMIT_HOSTS changes exist: each old host may be removed, and each
+ * new host added. */
 static int diff_add(struct diff *diff, struct host_change change)
 {
     int rc = VEC_RESERVE(diff, 1, 2 * (size_t)LIMIT_HOSTS);
@@ -44,15 +46,16 @@ static int diff_add(struct diff *diff, struct host_change change)
 }
 
 /* Lists what has changed from the set `before` to the set `now`: hosts that were removed, have more
- * or fewer slots, or were added. Returns 0 or an error code; after a failure *ret_diff is as
- * before. */
+ * or fewer slots, or were added. Returns 0 or an error code; after a failure *ret_diff is
+ * unchanged. */
 int diff_between(const struct hosts *before, const struct hosts *now, struct diff *ret_diff)
 {
     struct diff diff;
     int rc = 0;
 
     diff_init(&diff);
-    /* First come the hosts of the old set: removed, grown, shrunk or unchanged. */
+    /* First come the hosts of `before` that were removed, or have more or fewer slots. A host with
+     * the same number of slots is not listed. */
     for (size_t i = 0; i < before->count && !rc; i++) {
         const struct host *old = &before->items[i];
         const struct host *host = hosts_find(now, old->name);
@@ -65,7 +68,7 @@ int diff_between(const struct hosts *before, const struct hosts *now, struct dif
                                                 host->slots > old->slots ? DIFF_GROWN : DIFF_SHRUNK,
                                                 old->slots, host->slots });
     }
-    /* Then come the hosts that only the new set has, in its order. */
+    /* Then come the hosts that only `now` has, in the order of `now`. */
     for (size_t i = 0; i < now->count && !rc; i++) {
         const struct host *host = &now->items[i];
 
@@ -82,7 +85,7 @@ int diff_between(const struct hosts *before, const struct hosts *now, struct dif
 }
 
 /* Writes the changes for the log: "+a:2" (added), "-b" (removed), "c:1->2" (another number of
- * slots). Changes for which there is no room are counted at the end. Returns `text`. */
+ * slots). If `text` is too short for all changes, it ends in "... and N more". Returns `text`. */
 const char *diff_describe(const struct diff *diff, char text[DIFF_TEXT_MAX])
 {
     char name[HOST_NAME_TEXT_MAX];
@@ -91,8 +94,8 @@ const char *diff_describe(const struct diff *diff, char text[DIFF_TEXT_MAX])
     snprintf(text, DIFF_TEXT_MAX, "no change");
     for (size_t i = 0; i < diff->count; i++) {
         const struct host_change *change = &diff->items[i];
-        /* Room that is kept for the text "... and N more"; after the last change only for the
-         * NUL. */
+        /* Bytes that this change must leave free: for "... and N more", or after the last change
+         * only for the NUL. */
         size_t kept_back = i + 1 < diff->count ? MORE_TEXT_MAX : 1;
         char one[CHANGE_TEXT_MAX];
         int length;

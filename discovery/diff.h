@@ -10,8 +10,8 @@
 #define DIFF_REMOVED  0x2u
 #define DIFF_GROWN    0x4u
 #define DIFF_SHRUNK   0x8u
-#define DIFF_GAIN     (DIFF_ADDED | DIFF_GROWN)    /* more slots may be available */
-#define DIFF_LOSS     (DIFF_REMOVED | DIFF_SHRUNK) /* workers may have to leave their slots */
+#define DIFF_GAIN     (DIFF_ADDED | DIFF_GROWN)    /* changes that may make slots available */
+#define DIFF_LOSS     (DIFF_REMOVED | DIFF_SHRUNK) /* changes that may take slots from workers */
 
 #define DIFF_TEXT_MAX 480
 
@@ -24,7 +24,8 @@ struct host_change {
 };
 
 struct diff {
-    /* hosts of the old set in its order, then added hosts in the order of the new set */
+    /* first the changed hosts of the old set, in the order of that set; then the added hosts, in
+     * the order of the new set */
     struct host_change *items;
     size_t count;
     size_t capacity;
@@ -40,8 +41,9 @@ void diff_release(struct diff *diff);
 int diff_between(const struct hosts *before, const struct hosts *now,
                  struct diff *ret_diff) MUST_CHECK;
 
-/* Writes "-a b:2->4 +c:4" for a log line, or "no change"; a text that is too long is cut and ends
- * in "... and 17 more". Returns text. */
+/* Writes a log line such as "-a b:2->4 +c:4": a was removed, b had 2 slots and has 4, c was added.
+ * Without a change the line is "no change"; a line that is too long is cut and ends in "... and 17
+ * more". Returns `text`. */
 const char *diff_describe(const struct diff *diff, char text[DIFF_TEXT_MAX]);
 
 #endif

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* Writes a host's name; an IPv6 address gets brackets, because a colon also separates the slots. */
 const char *host_name_format(const char *name, char text[HOST_NAME_TEXT_MAX])
 {
     snprintf(text, HOST_NAME_TEXT_MAX, host_name_is_ipv6(name) ? "[%s]" : "%s", name);
@@ -13,7 +14,7 @@ const char *host_name_format(const char *name, char text[HOST_NAME_TEXT_MAX])
 }
 
 /* Appends each host as a line "name:slots", which hosts_parse_text reads back. After a failure
- * `buf` is as before. */
+ * `buf` is unchanged. */
 int hosts_format_text(const struct hosts *hosts, struct buf *buf)
 {
     char name[HOST_NAME_TEXT_MAX];

@@ -8,9 +8,10 @@
 #include "base/limits.h"
 #include "discovery/hosts.h"
 
-#define HOST_NAME_TEXT_MAX (LIMIT_HOST_NAME_BYTES + 3)
+#define HOST_NAME_TEXT_MAX (LIMIT_HOST_NAME_BYTES + 3) /* a name, two brackets and a NUL */
 
-/* Writes the name as in a host file: an IPv6 address stands in brackets. Returns text. */
+/* Writes the name of a host as it stands in a host file: an IPv6 address gets brackets. Returns
+ * `text`. */
 const char *host_name_format(const char *name, char text[HOST_NAME_TEXT_MAX]);
 
 /* Appends one "name:slots" line per host, in order. Returns 0, HVD_E_NOMEM, or HVD_E_LIMIT: the

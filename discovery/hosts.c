@@ -59,7 +59,8 @@ int hosts_add(struct hosts *hosts, const char *name, uint32_t slots)
     return 0;
 }
 
-/* Adds `more` slots to a host that the set has. HVD_E_LIMIT: the host would have too many. */
+/* Adds `more` slots to a host that is in the set. HVD_E_LIMIT: the host would have more than
+ * LIMIT_SLOTS_PER_HOST slots. */
 int hosts_add_slots(struct hosts *hosts, const char *name, uint32_t more)
 {
     uint32_t at = names_find(&hosts->index, name, strlen(name));
@@ -87,7 +88,7 @@ uint64_t hosts_total_slots(const struct hosts *hosts)
     return total;
 }
 
-/* Replaces *ret_hosts by a copy of the set. After a failure *ret_hosts is as before. */
+/* Replaces *ret_hosts by a copy of `hosts`. After a failure *ret_hosts is unchanged. */
 int hosts_copy(const struct hosts *hosts, struct hosts *ret_hosts)
 {
     struct hosts copy;
@@ -102,6 +103,8 @@ int hosts_copy(const struct hosts *hosts, struct hosts *ret_hosts)
     return rc;
 }
 
+/* Moves all hosts into ret_hosts, whose former hosts are released, and leaves `hosts` empty. The
+ * names are not copied, so pointers to them stay valid. */
 void hosts_move(struct hosts *hosts, struct hosts *ret_hosts)
 {
     ASSERT(hosts != ret_hosts);
@@ -110,8 +113,8 @@ void hosts_move(struct hosts *hosts, struct hosts *ret_hosts)
     hosts_init(hosts);
 }
 
-/* Returns the number of bytes at the start of span that a host name may have. isalnum is not used,
- * because it depends on the locale. */
+/* Returns how many bytes at the start of `span` are letters, digits, '.', '_' or '-', of which host
+ * names consist. isalnum is not used, because it depends on the locale. */
 static size_t name_bytes(struct span span)
 {
     size_t count = 0;
@@ -152,6 +155,7 @@ int host_name_check(const char *name, size_t length, struct hvd_err *err)
                      !memchr(address.at, '\0', address.length) &&
                      (!zone.at || (zone.length && name_bytes(zone) == zone.length));
 
+        /* If the name is not valid, `text` stays empty, and inet_pton refuses an empty text. */
         if (valid)
             memcpy(text, address.at, address.length);
         if (inet_pton(AF_INET6, text, &ignored) == 1)

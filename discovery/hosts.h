@@ -11,7 +11,7 @@
 #include "base/names.h"
 
 struct host {
-    char *name; /* the set frees it; an IPv6 address has no brackets here */
+    char *name; /* the set frees the name; an IPv6 address stands here without brackets */
     uint32_t slots;
 };
 
@@ -39,11 +39,12 @@ const struct host *hosts_find(const struct hosts *hosts, const char *name);
 
 uint64_t hosts_total_slots(const struct hosts *hosts);
 
-/* Copies a set. ret_hosts must be initialised, and its old hosts are released; both may be the same
- * set. */
+/* Replaces the hosts of ret_hosts, which must be initialised, by a copy of `hosts`. Both may be the
+ * same set. */
 int hosts_copy(const struct hosts *hosts, struct hosts *ret_hosts) MUST_CHECK;
 
-/* Moves all hosts into ret_hosts. hosts is empty afterwards; borrowed names stay valid. */
+/* Moves all hosts of `hosts` into ret_hosts, whose former hosts are released. `hosts` is empty
+ * afterwards. Names that were borrowed from `hosts` stay valid. */
 void hosts_move(struct hosts *hosts, struct hosts *ret_hosts);
 
 /*

@@ -16,9 +16,9 @@ int key_parse(const char *option, const char *text, struct key *ret_key, struct 
 {
     bool bracketed = text[0] == '[';
     const char *end = strchr(text, bracketed ? ']' : ':');
-    const char *name = text + bracketed;
+    const char *name = text + bracketed; /* `bracketed` is 1: behind the '[' */
     size_t length = end ? (size_t)(end - name) : strlen(name);
-    const char *rest = name + length + (bracketed && end);
+    const char *rest = name + length + (bracketed && end); /* what follows the name and its ']' */
     char quoted[TEXT_QUOTE_MAX];
     struct key key = { .slot = KEY_WHOLE_HOST };
     uint64_t slot;

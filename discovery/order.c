@@ -4,16 +4,17 @@
  */
 #include "discovery/order.h"
 
-/* Puts the hosts of `now` in order: first those that are also in `before`, in its order, then the
- * new ones. ret_hosts may be `before` itself. After a failure *ret_hosts is as before. */
+/* Puts the hosts of `now` in order: first those that are also in `before`, in the order of
+ * `before`, then the new hosts, in the order of `now`. ret_hosts may be `before` itself. After a
+ * failure *ret_hosts is unchanged. */
 int order_update(const struct hosts *before, const struct hosts *now, struct hosts *ret_hosts)
 {
     struct hosts ordered;
     int rc = 0;
 
     hosts_init(&ordered);
-    /* docs/stories.md, `old_hosts_first`: hosts of the last call come first, even if the script
-     * prints another order. */
+    /* `before` is the result of the last call: its hosts come first, even if the script now prints
+     * another order (docs/stories.md, `old_hosts_first`). */
     for (size_t i = 0; i < before->count && !rc; i++) {
         const struct host *kept = hosts_find(now, before->items[i].name);
 

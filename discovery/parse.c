@@ -12,36 +12,43 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* How hosts are written. A unit is the text of one host: a line of a text, or an entry of a list.
+ */
 struct grammar {
     const char *unit_name;
     char separator;
-    bool is_text;     /* true: a text, which may have comments and empty lines; false: a list */
-    bool repeats_add; /* a host that is named again without a number gets more slots */
+    bool is_text; /* true: a text, in which comments and empty lines are allowed; false: a list */
+    bool repeats_add; /* true: a host that is named again without a number gets default_slots more;
+                         false: it is an error, or stays unchanged if the number of slots is the
+                         same */
 };
 
+/* The grammars of the output of a script, of a host file, and of the list of --hosts. */
 static const struct grammar text_grammar = { "line", '\n', true, false };
 static const struct grammar file_grammar = { "line", '\n', true, true };
 static const struct grammar list_grammar = { "entry", ',', false, true };
 
 struct parser {
-    uint32_t slots; /* the number of slots of all hosts that were read */
+    uint32_t slots; /* the sum of the slots of all hosts that were read so far */
     const struct grammar *grammar;
-    uint32_t default_slots;
-    uint32_t unit_number;
+    uint32_t default_slots; /* the slots of a host without a number; 0: each host needs a number */
+    uint32_t unit_number;   /* the present line or entry; the first is 1 */
     struct hosts hosts;
     struct VEC(uint32_t) first_units; /* for each host the line or entry where it was first named */
     struct hvd_err *err;
 };
 
-/* One host as it stands in the text. */
+/* The parts of one unit, "name:slots" or "name slots=n max_slots=m". All point into the text. */
 struct entry {
     struct span whole;
     struct span name;
-    struct span slots; /* slots.at is NULL when the entry has no number */
-    struct span max_slots;
-    bool bracketed;
+    struct span slots;     /* slots.at is NULL when the entry has no number */
+    struct span max_slots; /* max_slots.at is NULL when the entry has no such setting */
+    bool bracketed;        /* the name stands in brackets, so it must be an IPv6 address */
 };
 
+/* Sets an error that quotes the wrong part of the text (`culprit`) and says what is wrong with it.
+ * Returns HVD_E_INVAL. */
 static int parse_refuse(struct hvd_err *err, struct span culprit, const char *why)
 {
     char quoted[TEXT_QUOTE_MAX];
@@ -54,13 +61,15 @@ static bool parse_is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
+/* Returns `span` without its first `length` bytes. */
 static struct span span_after(struct span span, size_t length)
 {
     return (struct span){ span.at + length, span.length - length };
 }
 
-/* Splits what follows a name: " slots = n max_slots = m", in any order. Returns NULL, or the reason
- * why it cannot be split. `apart`: a blank stands between the name and the settings. */
+/* Splits what follows the name of a host: " slots = n max_slots = m", in any order. Returns NULL,
+ * or the reason why it cannot be split. `apart`: a blank separates the settings from the name, as
+ * it must. */
 static const char *parse_cut_settings(struct span rest, struct entry *entry)
 {
     static const char why[] = "only :n or slots=n may follow a host name; write one host a line";
@@ -77,6 +86,8 @@ static const char *parse_cut_settings(struct span rest, struct entry *entry)
             value = &entry->slots;
         else if (span_is(key, "max_slots") || span_is(key, "max-slots"))
             value = &entry->max_slots;
+        /* rest.at is NULL: there was no '='. value->at is set: the same setting stands there twice.
+         */
         if (!apart || !rest.at || !value || value->at)
             return why;
         rest = span_trim(rest);
@@ -88,8 +99,8 @@ static const char *parse_cut_settings(struct span rest, struct entry *entry)
     return NULL;
 }
 
-/* Splits an entry into its name and its number: "name", "name:n", "name slots=n", "[name]:n".
- * Returns NULL, or the reason why the entry cannot be split. */
+/* Splits the text of one host into its name and its number of slots: "name", "name:n", "name
+ * slots=n", "[name]:n". Returns NULL, or the reason why the text cannot be split. */
 static const char *parse_cut(struct span whole, struct entry *ret_entry)
 {
     struct entry entry = { .whole = whole, .bracketed = whole.length && whole.at[0] == '[' };
@@ -126,9 +137,10 @@ static const char *parse_cut(struct span whole, struct entry *ret_entry)
     return NULL;
 }
 
-/* Adds a host to the set. A host that is named again gets more slots in a host file or a list
- * (`repeats_add`), if the entry has no number; in the text of a script it stays as it is, if the
- * number of slots is the same. All else is an error. */
+/* Adds a host to the hosts that were read. In a host file or a list (`repeats_add`) a host that is
+ * named again gets more slots, if the entry has no number. In the text of a script a host that is
+ * named again stays unchanged, if the number of slots is the same. Each other repetition is an
+ * error. */
 static int parse_add(struct parser *parser, const struct entry *entry, const char *name,
                      uint32_t slots)
 {
@@ -147,7 +159,7 @@ static int parse_add(struct parser *parser, const struct entry *entry, const cha
                        "list fewer",
                        text_quote(whole.at, whole.length, quoted), parser->grammar->unit_name,
                        LIMIT_SLOTS);
-    parser->slots += slots; /* this need not be undone: an error below ends the parsing */
+    parser->slots += slots; /* not undone after an error, which ends the parsing */
     if (known && repeats_add && !entry->slots.at) {
         rc = hosts_add_slots(&parser->hosts, name, slots);
         return rc ? err_set(parser->err, rc,
@@ -175,8 +187,8 @@ static int parse_add(struct parser *parser, const struct entry *entry, const cha
     return err_set(parser->err, rc, "%s: %s", quoted, err_text(rc));
 }
 
-/* Reads one line of a text, or one entry of a list, and adds its host. `most`: max_slots of the
- * entry; without it no limit. */
+/* Reads one line of a text, or one entry of a list, and adds its host. `most`: the value of
+ * max_slots; UINT32_MAX: the entry has none. */
 static int parse_unit(struct parser *parser, struct span unit)
 {
     char name[LIMIT_HOST_NAME_BYTES + 1];
@@ -228,9 +240,9 @@ static int parse_unit(struct parser *parser, struct span unit)
     return rc ? rc : parse_add(parser, &entry, name, (uint32_t)slots);
 }
 
-/* Reads all lines or entries of a text. default_slots: the slots of a host without a number; 0:
- * each host must have one. `source` is the name of the text, for errors. After a failure *ret_hosts
- * is as before. */
+/* Reads all lines or entries of a text. default_slots: the slots of a host that is written without
+ * a number; 0: each host must have a number. `source` is the name of the text, for errors. After a
+ * failure *ret_hosts is unchanged. */
 static int parse_units(const struct grammar *grammar, struct span text, const char *source,
                        uint32_t default_slots, struct hosts *ret_hosts, struct hvd_err *err)
 {
@@ -258,22 +270,28 @@ static int parse_units(const struct grammar *grammar, struct span text, const ch
     return rc;
 }
 
+/* Reads the output of a discovery script: one host a line; a host that is named twice must have the
+ * same slots. */
 int hosts_parse_text(struct span text, const char *source, uint32_t default_slots,
                      struct hosts *ret_hosts, struct hvd_err *err)
 {
     return parse_units(&text_grammar, text, source, default_slots, ret_hosts, err);
 }
 
+/* Reads a host file: one host a line; a host that is named again without a number gets more slots.
+ */
 int hosts_parse_hostfile(struct span text, const char *source, uint32_t default_slots,
                          struct hosts *ret_hosts, struct hvd_err *err)
 {
     return parse_units(&file_grammar, text, source, default_slots, ret_hosts, err);
 }
 
+/* Reads the list of --hosts, "a:2,b:1". */
 int hosts_parse_list(struct span text, const char *source, uint32_t default_slots,
                      struct hosts *ret_hosts, struct hvd_err *err)
 {
-    /* An empty list is an empty set; an empty entry next to a comma is an error. */
+    /* A list of nothing but blanks is an empty set of hosts. In a list with hosts, an empty entry
+     * next to a comma is an error. */
     if (span_trim(text).length == 0)
         text = (struct span){ NULL, 0 };
     return parse_units(&list_grammar, text, source, default_slots, ret_hosts, err);

@@ -28,8 +28,8 @@
 #include "discovery/hosts.h"
 
 /* Parses a host file. Its grammar is that of hosts_parse_text, but a host that is named again
- * without a number gets default_slots more each time, as with mpirun. A host that is named again
- * with a number is an error, as with mpirun. */
+ * without a number gets default_slots more each time, and a host that is named again with a number
+ * is an error. mpirun does the same. */
 int hosts_parse_hostfile(struct span text, const char *source, uint32_t default_slots,
                          struct hosts *ret_hosts, struct hvd_err *err);
 

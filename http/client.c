@@ -17,40 +17,44 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TEXTS 4
+#define TEXTS 4 /* how many texts a http_config has */
 
 struct http_client {
     CURL *curl;
     int64_t connect_us;
     int64_t request_us;
     bool use_proxy;
-    pthread_mutex_t mutex; /* of the next two */
+    pthread_mutex_t mutex; /* guards `stopped` and `socket` */
     bool stopped;
-    int socket;         /* the newest one of libcurl; -1: none */
+    int socket;         /* the socket that libcurl has opened last; -1: none, or it is closed */
     char *texts[TEXTS]; /* copies of ca_file, cert_file, key_file and remedy; each may be NULL */
-    char error[CURL_ERROR_SIZE];
+    char error[CURL_ERROR_SIZE]; /* libcurl writes the text of its last error here */
 };
 
-enum { CA_FILE, CERT_FILE, KEY_FILE, REMEDY };
+enum { CA_FILE, CERT_FILE, KEY_FILE, REMEDY }; /* indices in `texts` */
 
 /* One request that is being sent. */
 struct http_transfer {
     const struct http_request *request;
     CURL *curl;
-    uint64_t given;
-    uint64_t taken;
-    int rc; /* the code of the callback that has ended the request; 0: no callback has */
+    uint64_t given; /* how many bytes of the request's body libcurl has got */
+    uint64_t taken; /* how many bytes of the answer's body `take` has got */
+    int rc; /* the error code with which a callback (give, take, body_to) has ended the request; 0:
+               none has */
 };
 
 static pthread_once_t http_once = PTHREAD_ONCE_INIT;
 static CURLcode http_started;
 
+/* Called once in a process, by the first http_client_create. */
 static void http_start_curl(void)
 {
     http_started = curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* Makes a client without a connection. libcurl is started with the first client of the process. */
+/* Makes a client that has no connection yet. The first client of the process also starts libcurl
+ * (http_start_curl). `whole`: libcurl was started, and all texts are copied; otherwise memory is
+ * short. */
 int http_client_create(const struct http_config *config, struct http_client **ret_client,
                        struct hvd_err *err)
 {
@@ -93,8 +97,9 @@ void http_client_free(struct http_client *client)
     mem_free(client);
 }
 
-/* The shutdown wakes libcurl, which waits for the socket. A request that has no socket yet is ended
- * by http_on_progress, or finds the mark before it begins. */
+/* Sets `stopped`, and shuts the present socket down: this wakes libcurl, which waits for the
+ * socket. A request without a socket is ended by the next http_on_progress. A request that has not
+ * begun is refused by http_send, which reads `stopped` first. */
 void http_client_stop(struct http_client *client)
 {
     pthread_mutex_lock(&client->mutex);
@@ -114,7 +119,8 @@ static bool http_is_stopped(struct http_client *client)
     return stopped;
 }
 
-/* Called by libcurl about once a second while it waits. Another return than 0 ends the request. */
+/* Called by libcurl about once a second while it waits. libcurl ends the request when the result is
+ * not 0, so `stopped` ends it. */
 static int http_on_progress(void *arg, curl_off_t to_take, curl_off_t taken, curl_off_t to_give,
                             curl_off_t given)
 {
@@ -125,7 +131,8 @@ static int http_on_progress(void *arg, curl_off_t to_take, curl_off_t taken, cur
     return http_is_stopped(arg);
 }
 
-/* libcurl asks for the next bytes of the request's body. */
+/* Called by libcurl for the next bytes of the request's body, from `body` or from the callback
+ * `give`. */
 static size_t http_on_read(char *into, size_t size, size_t count, void *arg)
 {
     struct http_transfer *transfer = arg;
@@ -142,7 +149,7 @@ static size_t http_on_read(char *into, size_t size, size_t count, void *arg)
         return room;
     }
     got = room ? request->give(request->arg, into, room, transfer->given) : 0;
-    if (got < 0 || (room && !got)) { /* a body that ends early is a failure, too */
+    if (got < 0 || (room && !got)) { /* `give` has failed, or ends early */
         transfer->rc = got < 0 ? (int)got : HVD_E_IO;
         return CURL_READFUNC_ABORT;
     }
@@ -150,7 +157,9 @@ static size_t http_on_read(char *into, size_t size, size_t count, void *arg)
     return (size_t)got;
 }
 
-/* libcurl wants to send the body again, because a connection that was kept open has ended. */
+/* Called by libcurl when it sends the request's body again on a new connection, because a
+ * connection that was kept open has ended: the next http_on_read gives the bytes from `offset` on.
+ */
 static int http_on_seek(void *arg, curl_off_t offset, int origin)
 {
     struct http_transfer *transfer = arg;
@@ -161,7 +170,8 @@ static int http_on_seek(void *arg, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
-/* Takes bytes of the answer's body. The return of another number than `length` ends the request. */
+/* Called by libcurl with the next bytes of the answer's body. A result that differs from `length`
+ * ends the request. */
 static size_t http_on_write(char *bytes, size_t size, size_t count, void *arg)
 {
     struct http_transfer *transfer = arg;
@@ -181,7 +191,9 @@ static size_t http_on_write(char *bytes, size_t size, size_t count, void *arg)
     return transfer->rc ? 0 : length;
 }
 
-/* Takes one line of the answer's head. The first line, and the blank one, have no colon. */
+/* Called by libcurl with one line of the answer's head; hands a header to the callback `header` as
+ * name and value. The status line and the blank line have no colon, and are no headers. A line that
+ * is longer than `copy` is ignored. */
 static size_t http_on_header(char *line, size_t size, size_t count, void *arg)
 {
     struct http_transfer *transfer = arg;
@@ -203,7 +215,8 @@ static size_t http_on_header(char *line, size_t size, size_t count, void *arg)
     return length;
 }
 
-/* Sets the method and the body of a request. A body is always sent with its length. */
+/* Sets the method of a request, and the length of its body. CURLOPT_NOBODY, POST and UPLOAD tell
+ * libcurl which bodies to expect; CUSTOMREQUEST then sets the word in the request line. */
 static CURLcode http_set_method(CURL *curl, const struct http_request *request)
 {
     static const char *const names[] = { [HTTP_GET] = "GET",
@@ -226,8 +239,9 @@ static CURLcode http_set_method(CURL *curl, const struct http_request *request)
     return rc ? rc : curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, names[request->method]);
 }
 
-/* Called by libcurl, whose own sockets (7.88) are inherited by each program that driver or agent
- * starts: such a program would keep the connection open after the death of its parent. */
+/* Called by libcurl to open a socket. The sockets that libcurl 7.88 opens itself have no
+ * SOCK_CLOEXEC: each program that the driver or agent starts would inherit them, and keep the
+ * connection open after the death of the driver or agent. */
 static curl_socket_t http_on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct http_client *client = arg;
@@ -240,7 +254,9 @@ static curl_socket_t http_on_socket(void *arg, curlsocktype purpose, struct curl
     return fd;
 }
 
-/* Closes a socket. From now on another file of the process may have its number. */
+/* Called by libcurl to close a socket. `client->socket` is set to -1 under the mutex, because after
+ * close() another file of the process may get the same number, and http_client_stop must not shut
+ * that file down. */
 static int http_on_close(void *arg, curl_socket_t fd)
 {
     struct http_client *client = arg;
@@ -254,8 +270,8 @@ static int http_on_close(void *arg, curl_socket_t fd)
     return rc;
 }
 
-/* Sets everything of a request but its method. libcurl keeps its connections when its options are
- * reset. */
+/* Sets all options of a request but its method. curl_easy_reset removes the options of the request
+ * before, but keeps the open connections. After the first failure SET does nothing. */
 static CURLcode http_set_up(struct http_client *client, struct http_transfer *transfer,
                             struct curl_slist *headers)
 {
@@ -304,7 +320,9 @@ static CURLcode http_set_up(struct http_client *client, struct http_transfer *tr
     return rc;
 }
 
-/* Reports why a request has failed: the server, libcurl's text, and the remedy of the client. */
+/* Sets the error of a request that has failed: the server, the reason, and the remedy of the
+ * client. The error code of a callback (transfer->rc) counts more than libcurl's code, which only
+ * says that a callback has ended the request. */
 static int http_failed(struct http_client *client, const struct http_transfer *transfer,
                        CURLcode failed, struct hvd_err *err)
 {
@@ -336,10 +354,10 @@ static int http_failed(struct http_client *client, const struct http_transfer *t
                    remedy ? "; " : "", remedy ? remedy : "");
 }
 
-/* Sends one request and waits for its answer. The header "Expect" is taken out, because it
- * costs a round trip for each large body, and a second of waiting with a server that does not know
- * this header. A signed request keeps the header: libcurl 7.88 would sign the empty header, and not
- * send it. */
+/* Sends one request and waits for its answer. An entry "Expect:" without a value (i is 0) removes
+ * the header "Expect" that libcurl adds: this header costs a round trip for each large body, and a
+ * second of waiting with a server that does not know it. A signed request keeps libcurl's header (i
+ * begins at 1): libcurl 7.88 would sign the empty header, and not send it. */
 int http_send(struct http_client *client, const struct http_request *request,
               struct http_answer *ret_answer, struct hvd_err *err)
 {

@@ -20,10 +20,10 @@ struct http_client;
 
 enum http_method { HTTP_GET, HTTP_HEAD, HTTP_PUT, HTTP_POST, HTTP_DELETE };
 
-/* All texts are copied. */
+/* The settings of a client. http_client_create copies all texts. */
 struct http_config {
-    int64_t connect_us;    /* the limit until a connection is there, with its TLS handshake */
-    int64_t request_us;    /* the limit of a whole request; a request may have a limit of its own */
+    int64_t connect_us;    /* the time limit for connecting, with the TLS handshake */
+    int64_t request_us;    /* the time limit of a whole request that sets no limit_us of its own */
     const char *ca_file;   /* NULL: the certificate authorities of the system */
     const char *cert_file; /* the certificate of this client; NULL: none */
     const char *key_file;  /* the key of that certificate; NULL: the key is in cert_file */
@@ -31,34 +31,38 @@ struct http_config {
     const char *remedy;    /* the end of each error text: "check --store"; NULL: none */
 };
 
-/* Gives the next bytes of the body of a request: at most `room`, 0 at the end. A negative result
- * ends the request with that code. `at`: the number of bytes that were given before; `at` is 0
- * again when a request is repeated on another connection. */
+/* Called for the next bytes of a request's body: writes at most `room` bytes to `into` and returns
+ * their number, or 0 at the end of the body. A negative result is an error code: it ends the
+ * request, and http_send returns it. `at`: how many bytes of the body were given before; `at` is 0
+ * again when libcurl repeats the request on another connection. */
 typedef ptrdiff_t http_give_fn(void *arg, char *into, size_t room, uint64_t at);
 
-/* Takes bytes of the body of an answer whose status is 200 to 299. Another result than 0 ends the
- * request with that code. */
+/* Called with the next bytes of an answer's body, if the status is 200 to 299. A result other than
+ * 0 is an error code: it ends the request, and http_send returns it. */
 typedef int http_take_fn(void *arg, const char *bytes, size_t length);
 
-/* Takes one header of an answer, without the end of its line. Both texts are borrowed. */
+/* Called with each header of an answer. `name` and `value` are valid only during the call; `value`
+ * has no end of line. */
 typedef void http_header_fn(void *arg, const char *name, const char *value);
 
-/* All pointers are borrowed during http_send. */
+/* One request. http_send borrows all pointers. */
 struct http_request {
     enum http_method method;
     const char *url;            /* "http://" or "https://" */
-    const char *const *headers; /* "Name: value" */
+    const char *const *headers; /* each is "Name: value" */
     size_t header_count;
-    const char *body; /* the body in memory, or `give` with its length */
-    uint64_t body_length;
-    http_give_fn *give;        /* NULL: the body is in `body` */
-    struct buf *body_to;       /* takes the answer's body, at most its `max`; NULL: none */
-    http_take_fn *take;        /* takes the body of a good answer in place of body_to */
-    uint64_t take_max;         /* the most bytes that `take` is given */
-    http_header_fn *header;    /* NULL: no header is wanted */
-    void *arg;                 /* of give, take and header */
-    int64_t limit_us;          /* the time limit of this request; 0: that of the client */
-    const char *aws_sigv4;     /* "aws:amz:REGION:s3" signs the request; NULL: no signature */
+    const char *body;       /* the body of the request in memory, if `give` is NULL */
+    uint64_t body_length;   /* the length of the request's body, in `body` or from `give` */
+    http_give_fn *give;     /* gives the body of the request; NULL: it is in `body` */
+    struct buf *body_to;    /* the answer's body is appended here, at most up to body_to->max; NULL:
+                               the answer's body is not kept */
+    http_take_fn *take;     /* if not NULL, it gets the body of an answer with status 200 to 299 in
+                               place of body_to */
+    uint64_t take_max;      /* the most bytes that `take` is given */
+    http_header_fn *header; /* NULL: no header is wanted */
+    void *arg;              /* the first argument of give, take and header */
+    int64_t limit_us;       /* the time limit of this request; 0: request_us of the client */
+    const char *aws_sigv4;  /* "aws:amz:REGION:s3" signs the request; NULL: no signature */
     const char *user_password; /* "KEY:SECRET" for aws_sigv4, or for basic authentication */
 };
 
@@ -70,18 +74,20 @@ int http_client_create(const struct http_config *config, struct http_client **re
                        struct hvd_err *err) MUST_CHECK;
 void http_client_free(struct http_client *client);
 
-/* Ends the request that is being sent, and every later one: http_send returns HVD_E_BUSY. Called by
- * another thread, before it waits for the one that uses the client. */
+/* Called by another thread than the one that uses the client, before it waits for the end of that
+ * thread. The request that is being sent, and every later one, fails: http_send returns HVD_E_BUSY.
+ */
 void http_client_stop(struct http_client *client);
 
-/* Sends the request and waits for the whole answer. Returns 0 for an answer with any status; the
- * caller judges the status. A body of another status than 200 to 299 goes into body_to, also when
- * the request has `take`.
+/* Sends the request and waits for the whole answer. Returns 0 for an answer with any status, 404
+ * too; the caller judges the status. If the status is not 200 to 299, the answer's body goes into
+ * body_to, even when the request has `take`.
  *
  * HVD_E_BUSY: no connection, or no whole answer within the limit; a later request may succeed.
  * HVD_E_LIMIT: the answer is longer than body_to or take_max allows. HVD_E_DENIED: the TLS
  * handshake failed. HVD_E_INVAL: the URL or a file of the client cannot be used. After a failure
- * the server may have carried out the request. Errors name the server, and end with the remedy. */
+ * the server may have carried out the request. The error's text begins with the server, and ends
+ * with the client's remedy. */
 int http_send(struct http_client *client, const struct http_request *request,
               struct http_answer *ret_answer, struct hvd_err *err) MUST_CHECK;
 

@@ -1,10 +1,10 @@
 /*
  * batch.c: hosts that a batch system has given to the job in which this process runs
- * (--batch-system). The system says so in a variable, or in a file that a variable names; the file
- * is read again for each answer. discover.c calls it, and driver/options.c counts the slots.
+ * (--batch-system). The system names them in a variable, or in a file that a variable names; the
+ * file is read again for each answer. discover.c calls it, and driver/options.c counts the slots.
  *
- * The environment of this process counts, never that of the training's first driver: after
- * --resume the hosts of an earlier batch job may belong to another user.
+ * The environment of this process counts, never that of the training's first driver: after --resume
+ * the hosts of an earlier batch job may belong to another user.
  */
 #include "discovery/batch.h"
 #include "base/limits.h"
@@ -17,8 +17,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The variables of each system. A system with several variables is read by the first one that is
- * set. */
+/* The variables in which each batch system names the hosts of a job. A system with several
+ * variables is read from the first of its rows whose variable is set. */
 static const struct batch_row {
     const char *system;
     const char *variable;
@@ -33,13 +33,14 @@ static const struct batch_row {
     { "cobalt", "COBALT_NODEFILE",   BATCH_NODES,  true },
 };
 
-/* Finds the variable that counts. HVD_E_INVAL: there is no such system, or "auto" finds two of
- * them; HVD_E_NOTFOUND: no variable of the system is set. */
+/* Finds the row of the variable from which the hosts are read. HVD_E_INVAL: `system` is not known,
+ * or with "auto" the variables of two systems are set. HVD_E_NOTFOUND: no variable of the system is
+ * set. */
 static int batch_find(const char *system, const struct batch_row **ret_row, struct hvd_err *err)
 {
     bool is_auto = !strcmp(system, "auto");
     const struct batch_row *found = NULL;
-    char looked[160] = ""; /* the variables of the system */
+    char looked[160] = ""; /* the names of the variables that were looked for */
     size_t length = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(batch_rows); i++) {
@@ -76,6 +77,8 @@ static int batch_find(const char *system, const struct batch_row **ret_row, stru
     return 0;
 }
 
+/* Reads the hosts from the variable of the batch system, or from the file that the variable names.
+ * Errors begin with the system and its variable. */
 int discover_batch_hosts(const char *system, uint32_t slots_per_line, struct hosts *ret_hosts,
                          struct hvd_err *err)
 {
@@ -91,7 +94,7 @@ int discover_batch_hosts(const char *system, uint32_t slots_per_line, struct hos
         return rc;
     span = (struct span){ value, strlen(value) };
     buf_init(&text, LIMIT_HOST_TEXT_BYTES + 1);
-    /* Opening a pipe would stop the event loop. */
+    /* A pipe is refused: opening it waits for a writer, and would stop the event loop. */
     if (row->is_file && !stat(value, &st) && !S_ISREG(st.st_mode))
         rc = err_set(err, HVD_E_INVAL,
                      "%s: is no regular file; let the variable name the file of the batch system",
@@ -109,7 +112,8 @@ int discover_batch_hosts(const char *system, uint32_t slots_per_line, struct hos
     return rc;
 }
 
-/* Reads the hosts only to find errors; each question reads them again. */
+/* Called when the driver starts: reads the hosts only to find errors. Each question (batch_ask)
+ * reads them again. */
 static int batch_open(struct discoverer *discoverer, struct hvd_err *err)
 {
     struct hosts hosts;
@@ -122,6 +126,8 @@ static int batch_open(struct discoverer *discoverer, struct hvd_err *err)
     return rc;
 }
 
+/* Reads the hosts anew from the variable or file, and gives the owner the answer. `err` is set only
+ * if rc is not 0. */
 static void batch_ask(struct discoverer *discoverer)
 {
     struct hosts hosts;

@@ -23,8 +23,8 @@ const char *discover_option(enum discover_kind kind)
     return sources[kind]->option;
 }
 
-/* A source has an answer: hosts (`rc` 0), which are taken from *hosts, or a failure. The owner's
- * callback is called later, from the event loop (discover_tell_owner). */
+/* Called by a source that has an answer: hosts (`rc` is 0), which are moved out of *hosts, or a
+ * failure, `err`. The owner's callback is called later, by the event loop (discover_tell_owner). */
 void discover_answer(struct discoverer *discoverer, int rc, struct hosts *hosts,
                      const struct hvd_err *err)
 {
@@ -34,14 +34,15 @@ void discover_answer(struct discoverer *discoverer, int rc, struct hosts *hosts,
         hosts_move(hosts, &discoverer->hosts);
         discoverer->has_hosts = true;
     }
-    /* If the owner has not been told of an earlier failure yet, hosts that come now replace the
-     * failure: the owner is told of the hosts only. */
+    /* Hosts that come now replace an earlier failure of which the owner has not been told yet: the
+     * owner is then told of the hosts only. */
     discoverer->has_failure = rc != 0;
     hosts_release(hosts);
     event_active(&discoverer->tell_event, EV_TIMEOUT, 1);
 }
 
-/* Answers with a copy of the hosts. Without memory for the copy the answer is HVD_E_NOMEM. */
+/* Gives the owner a copy of `hosts` as the answer. Without memory for the copy the answer is the
+ * failure HVD_E_NOMEM. */
 void discover_answer_copy(struct discoverer *discoverer, const struct hosts *hosts)
 {
     struct hosts copy;
@@ -55,10 +56,10 @@ void discover_answer_copy(struct discoverer *discoverer, const struct hosts *hos
     discover_answer(discoverer, rc, &copy, &err);
 }
 
-/* Called by the event loop soon after discover_answer: calls the owner's callback for the hosts
- * or for the failure. If there are both, the hosts came first and are told first; another call
- * follows for the failure. The owner may free the discoverer in its callback, so it is not used
- * after that. */
+/* Called by the event loop soon after discover_answer: calls the owner's callback for the hosts or
+ * for the failure. If there are both, the hosts came first and are told first; another call of this
+ * function follows for the failure. The owner may free the discoverer in its callback, so nothing
+ * here uses the discoverer after a callback. */
 static void discover_tell_owner(evutil_socket_t fd, short what, void *arg)
 {
     struct discoverer *discoverer = arg;
@@ -82,6 +83,8 @@ static void discover_tell_owner(evutil_socket_t fd, short what, void *arg)
     }
 }
 
+/* Appends the first line of a program's standard error to the text of err. err_set copies its text
+ * before it changes err. */
 void discover_quote_stderr(struct hvd_err *err, const struct stderr_tail *stderr_tail)
 {
     struct span line = stderr_tail_first(stderr_tail);
@@ -90,8 +93,8 @@ void discover_quote_stderr(struct hvd_err *err, const struct stderr_tail *stderr
         err_set(err, err->code, "%s (standard error: %.*s)", err->text, (int)line.length, line.at);
 }
 
-/* Reads the text that a program printed, or that a file has. stderr_tail: the program's standard
- * error, which is quoted in an error; NULL: there is none. */
+/* Reads the hosts in `text`, which a program has printed or a file has. stderr_tail: the program's
+ * standard error, which an error quotes; NULL: there is none. */
 int discover_read(const struct discoverer *discoverer, struct span text,
                   const struct stderr_tail *stderr_tail, struct hosts *ret_hosts,
                   struct hvd_err *err)
@@ -99,7 +102,8 @@ int discover_read(const struct discoverer *discoverer, struct span text,
     bool blank = true;
     int rc;
 
-    /* span_trim cannot be used here, because it does not cut newlines. */
+    /* span_trim cannot be used here, because it does not cut newlines. strchr also finds a NUL
+     * byte, which is no blank. */
     for (size_t i = 0; i < text.length && blank; i++)
         blank = strchr(" \t\r\n", text.at[i]) && text.at[i];
     /* A program that prints nothing counts as failed: an empty text does not mean that all hosts
@@ -117,8 +121,8 @@ int discover_read(const struct discoverer *discoverer, struct span text,
     return rc;
 }
 
-/* Takes the option's value as a path. `name`, under which errors speak of the source, becomes
- * the path too. */
+/* Called by a source whose option names a file or program: sets `path`, and also `name`, under
+ * which errors speak of the source. */
 int discover_take_path(struct discoverer *discoverer, struct hvd_err *err)
 {
     const char *value = discoverer->config.value;
@@ -129,7 +133,8 @@ int discover_take_path(struct discoverer *discoverer, struct hvd_err *err)
         return err_set(err, HVD_E_INVAL, "--%s: the path is empty; name a file",
                        discoverer->source->option);
     buf_init(&path, LIMIT_PATH_BYTES);
-    /* A name without "/" is a file of the working folder: a program is not looked for in PATH. */
+    /* A name without "/" gets "./" in front: a program is looked for in the working folder, not in
+     * PATH. */
     rc = buf_printf(&path, "%s%s", strchr(value, '/') ? "" : "./", value);
     if (rc) {
         buf_release(&path);
@@ -140,8 +145,8 @@ int discover_take_path(struct discoverer *discoverer, struct hvd_err *err)
     return 0;
 }
 
-/* Makes a discoverer of the kind in `config`, and opens its source: the path or the list is checked
- * now. The owner gets answers through `ops`. */
+/* Makes a discoverer of the kind in `config`, and opens its source, which checks the path or the
+ * list now. The owner gets answers through `ops`, with `arg`. */
 int discover_create(struct event_base *base, const struct discover_config *config,
                     const struct discover_ops *ops, void *arg, struct discoverer **ret_discoverer,
                     struct hvd_err *err)
@@ -177,8 +182,8 @@ void discover_ask(struct discoverer *discoverer)
     discoverer->source->ask(discoverer);
 }
 
-/* Frees the discoverer and ends what its source has started. Also called for one whose `open` has
- * failed. */
+/* Frees the discoverer, and ends what its source has started. discover_create also calls this
+ * function when the source's `open` has failed. */
 void discover_free(struct discoverer *discoverer)
 {
     if (!discoverer)

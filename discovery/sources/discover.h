@@ -27,7 +27,8 @@ enum discover_kind {
     DISCOVER_KINDS
 };
 
-/* The option of hvd-elastic, without "--", whose value opens such a source. */
+/* Returns the option of hvd-elastic, without "--", by which a user chooses a source of this kind.
+ */
 const char *discover_option(enum discover_kind kind);
 
 /* Reads the hosts that the batch system `system` ("auto": the one of which variables are set) has
@@ -42,13 +43,14 @@ struct discover_config {
     /* the environment of the source's program; ends in NULL; borrowed; a NULL pointer: the
      * environment of this process */
     const char *const *envp;
-    uint32_t slots_per_host;
-    int64_t limit_us; /* a run that takes longer is killed, with its whole process group */
+    uint32_t slots_per_host; /* the slots of a host that is written without a number */
+    int64_t limit_us; /* a run of a script that takes longer is killed with its process group; for
+                         DISCOVER_WATCH: the longest wait of a question for the first hosts */
 };
 
 struct discover_ops {
     /* The event loop calls these two callbacks, and a callback may free the discoverer. */
-    void (*hosts)(void *arg, const struct hosts *hosts); /* hosts is borrowed */
+    void (*hosts)(void *arg, const struct hosts *hosts); /* `hosts` is valid only in the call */
     void (*failed)(void *arg, const char *why);
 };
 

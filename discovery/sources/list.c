@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Reads the value of --hosts once. The hosts are kept in `state`. */
+/* Reads the value of --hosts once. The hosts are kept in discoverer->state. */
 static int list_open(struct discoverer *discoverer, struct hvd_err *err)
 {
     struct span text = { discoverer->config.value, strlen(discoverer->config.value) };

@@ -9,8 +9,8 @@
 #include "discovery/sources/source_internal.h"
 #include "os/command/command.h"
 
-/* The data of a running program. It is the whole state of the source, or the first member of that
- * state. */
+/* The data of a source's program. discoverer->state of script.c is this struct; that of watch.c
+ * begins with it, so both can be used as a struct program. */
 struct program {
     struct discoverer *discoverer;
     const char *argv[2];
@@ -19,10 +19,10 @@ struct program {
     struct script_log log;
 };
 
-/* Takes the path from config.value and checks that it is executable. */
+/* Takes the path of the program from config.value, and checks that the file is executable. */
 int program_open(struct discoverer *discoverer, struct hvd_err *err) MUST_CHECK;
 
-/* Kills the program if it still runs, and frees the run. */
+/* Kills the program if it still runs, and frees `run`. */
 void program_stop(struct discoverer *discoverer);
 
 /* Sets err for a run that has failed. The text says how the run ended, what to do (`remedy`), and

@@ -43,6 +43,7 @@ int program_open(struct discoverer *discoverer, struct hvd_err *err)
     return 0;
 }
 
+/* Ends the present run of the source's program, if there is one. */
 void program_stop(struct discoverer *discoverer)
 {
     struct program *program = discoverer->state;

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define SHOWN_LINES 16
+#define SHOWN_LINES 16 /* the most lines that are logged of one run */
 
 void script_log_init(struct script_log *log, const char *name)
 {
@@ -19,13 +19,13 @@ void script_log_init(struct script_log *log, const char *name)
     log->limit = (struct log_limit){ .window_us = TIME_MIN, .burst = 10 };
 }
 
-/* true: the text is to be logged, because it is not blank, differs from the text of the last call,
- * and is within the limit of texts per minute. The text is kept for the next call. */
+/* Says whether `text` is to be logged: true if it is not blank, differs from the text of the last
+ * call, and is within the limit of texts per minute. Keeps the text for the next call. */
 static bool script_log_may_show(struct script_log *log, struct span text)
 {
     bool same = text.length == log->shown_length &&
                 (text.length == 0 || !memcmp(text.at, log->shown, text.length));
-    unsigned held = 0;
+    unsigned held = 0; /* texts that the limit has held back */
 
     log->shown_length = text.length;
     if (!same && text.length)

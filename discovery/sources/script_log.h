@@ -10,10 +10,10 @@
 #include "os/command/stderr_tail.h"
 
 struct script_log {
-    const char *name; /* name of the program; borrowed */
-    char shown[LIMIT_STDERR_TAIL_BYTES];
+    const char *name;                    /* name of the program; borrowed */
+    char shown[LIMIT_STDERR_TAIL_BYTES]; /* the text of the last call, which is not logged again */
     size_t shown_length;
-    struct log_limit limit;
+    struct log_limit limit; /* limits the texts per minute */
 };
 
 void script_log_init(struct script_log *log, const char *name);

@@ -18,8 +18,8 @@ struct discover_source {
     const char *option; /* the option of hvd-elastic, without "--" */
     /* the error for a blank text, such as "is empty"; it follows the source's name */
     const char *when_empty;
-    bool is_hostfile;   /* the text is read by hosts_parse_hostfile */
-    size_t state_bytes; /* of discoverer->state */
+    bool is_hostfile;   /* true: hosts_parse_hostfile reads the text; false: hosts_parse_text */
+    size_t state_bytes; /* the size of the memory at discoverer->state */
 
     /* Checks config.value and sets discoverer->name. `close` is called even if `open` has failed.
      */
@@ -48,7 +48,7 @@ struct discoverer {
     void *arg;
     const char *name; /* name of the source in error texts: its path, or "host list" */
     char *path;       /* path of the file or program; NULL: the source is a list */
-    void *state;      /* state_bytes of zeroed memory, for the source */
+    void *state; /* memory of the source's own: source->state_bytes bytes, zeroed at the start */
 
     /* The answer that the owner gets in the next iteration of the event loop: first the hosts, then
      * a failure that came after these hosts. */
@@ -59,9 +59,9 @@ struct discoverer {
     bool has_failure;
 };
 
-/* Gives the owner an answer in the next iteration of the event loop: `hosts` if rc is 0, otherwise
- * the failure `err`. `hosts` is empty afterwards in both cases, because its contents are moved or
- * released. */
+/* Called by a source that has an answer. In the next iteration of the event loop the owner gets
+ * `hosts` if rc is 0, otherwise the failure `err`. `hosts` is empty afterwards in both cases: its
+ * contents are moved, or released. */
 void discover_answer(struct discoverer *discoverer, int rc, struct hosts *hosts,
                      const struct hvd_err *err);
 

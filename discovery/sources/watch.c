@@ -11,10 +11,11 @@
 
 #include <string.h>
 
+/* The shortest and the longest pause before the program is started again. */
 #define WATCH_PAUSE_MIN_US INT64_C(1000000)
 #define WATCH_PAUSE_MAX_US INT64_C(30000000)
 
-/* The newest result of the program. */
+/* The newest result of the program: none yet, hosts, or a failure. */
 enum watch_news { WATCH_SILENT, WATCH_HOSTS, WATCH_FAILED };
 
 struct watch {
@@ -25,9 +26,9 @@ struct watch {
     bool asked;                 /* the owner waits for the first result, until answer_timer fires */
     struct event answer_timer;  /* ends an unanswered question after config.limit_us */
     struct event restart_timer; /* starts the program again */
-    int64_t started_us;
-    int64_t pause_us;
-    bool spoke; /* this run has printed a block */
+    int64_t started_us;         /* when the last run of the program began */
+    int64_t pause_us;           /* the pause before the next start of the program */
+    bool spoke;                 /* this run has printed a block */
     /* Offsets in the output: `block` is where the current block begins, `line` where its last line
      * begins, and `searched` the first byte that was not yet searched for a newline. `filled` is
      * true: the block has a line that is not blank. */
@@ -37,6 +38,8 @@ struct watch {
     bool filled;
 };
 
+/* Starts a timer. false: there is no memory for it. TIME_NEVER: no timer is needed, which is a
+ * success. */
 static bool watch_set_timer(struct event *timer, int64_t us)
 {
     const struct timeval wait = clock_timeval(us);
@@ -44,8 +47,8 @@ static bool watch_set_timer(struct event *timer, int64_t us)
     return us == TIME_NEVER || !event_add(timer, &wait);
 }
 
-/* Keeps the newest hosts (WATCH_HOSTS; they are in watch->newest) or failure (WATCH_FAILED; `err`,
- * otherwise not used), and answers the owner. */
+/* Sets the newest result, and gives it to the owner of the source: the hosts in watch->newest
+ * (WATCH_HOSTS; `err` is not used), or the failure `err` (WATCH_FAILED). */
 static void watch_publish(struct watch *watch, enum watch_news news, const struct hvd_err *err)
 {
     struct hosts none;
@@ -62,8 +65,8 @@ static void watch_publish(struct watch *watch, enum watch_news news, const struc
     }
 }
 
-/* Reads a complete block of hosts, and answers with it, or with the error in it. stderr_tail NULL:
- * the program still runs, and its standard error is not quoted. */
+/* Reads a complete block of hosts, and gives the owner its hosts, or the error in the block.
+ * stderr_tail NULL: the program still runs, and an error does not quote its standard error. */
 static void watch_take_block(struct watch *watch, struct span block,
                              const struct stderr_tail *stderr_tail)
 {
@@ -75,13 +78,14 @@ static void watch_take_block(struct watch *watch, struct span block,
 }
 
 /* Searches the output for whole blocks. When several blocks came at once, only the last one is
- * used, because each block replaces the block before it. `block` and `line` are the offsets at
- * which the current block and its last line begin, `searched` is that of the first byte that was
- * not yet searched, and `filled` is true if the block has a line that is not blank. */
+ * used, because each block replaces the block before it. The offsets watch->block and watch->line
+ * are those at which the current block and its last line begin; watch->searched is that of the
+ * first byte that was not yet searched; watch->filled is true if the current block has a line that
+ * is not blank. */
 static void watch_on_output(void *arg, struct buf *output)
 {
     struct watch *watch = arg;
-    struct span block = { NULL, 0 };
+    struct span block = { NULL, 0 }; /* the last whole block */
     const char *end;
 
     while ((end = memchr(output->data + watch->searched, '\n', output->length - watch->searched))) {
@@ -102,13 +106,14 @@ static void watch_on_output(void *arg, struct buf *output)
     watch->searched = output->length;
     if (block.at)
         watch_take_block(watch, block, NULL);
-    /* The offsets now count from the first byte that is left in the buffer. */
+    /* The whole blocks are removed from the buffer, so all offsets are reduced by as much. */
     buf_consume(output, watch->block);
     watch->line -= watch->block;
     watch->searched -= watch->block;
     watch->block = 0;
 }
 
+/* Called when the program has printed on its standard error: logs the newest line. */
 static void watch_on_stderr(void *arg, const struct stderr_tail *stderr_tail)
 {
     struct watch *watch = arg;
@@ -116,8 +121,8 @@ static void watch_on_stderr(void *arg, const struct stderr_tail *stderr_tail)
     script_log_line(&watch->program.log, stderr_tail);
 }
 
-/* Sets the timer that starts the program again, and doubles the pause before the start after
- * that. */
+/* Sets the timer that starts the program again, and doubles the pause for the restart after this
+ * one. If there is no memory for the timer, the next question starts the program (watch_ask). */
 static void watch_restart_later(struct watch *watch)
 {
     struct hvd_err err;
@@ -133,8 +138,9 @@ static void watch_restart_later(struct watch *watch)
         watch->pause_us = WATCH_PAUSE_MAX_US;
 }
 
-/* Called when the program has ended: reads its last block, or reports a failure, and sets the timer
- * that starts the program again. */
+/* Called when the program has ended, for any reason: gives the owner its last block or a failure,
+ * and sets the timer that starts the program again. A run that exited with code 0 is a failure if
+ * it has printed no block. */
 static void watch_on_ended(void *arg, const struct command_end *end)
 {
     struct watch *watch = arg;
@@ -189,15 +195,15 @@ static void watch_on_restart(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    /* When the program failed, it was not yet certain that it is started again, because the failure
-     * may end the job. So the log says it now. */
+    /* The log says it now, because it was not certain before: after a failure the owner may have
+     * ended the job. */
     if (watch->news == WATCH_FAILED)
         log_info(HOSTS, "%s: this program is started again now", watch->program.argv[0]);
     watch_start(watch);
 }
 
-/* Called when the program has printed no block within config.limit_us after a question. The
- * question fails, but the program goes on running, because it may have no hosts to print yet. */
+/* Called when the program has printed no block within config.limit_us after a question. The owner
+ * gets a failure, but the program goes on running, because it may have no hosts to print yet. */
 static void watch_on_late(evutil_socket_t fd, short what, void *arg)
 {
     struct watch *watch = arg;
@@ -216,9 +222,9 @@ static void watch_on_late(evutil_socket_t fd, short what, void *arg)
     discover_answer(discoverer, HVD_E_TIMEOUT, &none, &err);
 }
 
-/* Prepares the program, which is started by the first question. limit_us is TIME_NEVER, because the
- * program may run for ever; its silence after a question is limited by answer_timer. linger_us
- * limits how long it runs on after it has closed its output. */
+/* Prepares the program, which the first question starts (watch_ask). limit_us is TIME_NEVER,
+ * because the program may run for ever; answer_timer limits how long a question waits for hosts.
+ * linger_us limits how long the program may run on after it has closed its output. */
 static int watch_open(struct discoverer *discoverer, struct hvd_err *err)
 {
     struct watch *watch = discoverer->state;
@@ -235,8 +241,8 @@ static int watch_open(struct discoverer *discoverer, struct hvd_err *err)
 }
 
 /* Answers a question with the newest hosts or failure. If the program has printed nothing yet, the
- * question waits for answer_timer. Starts the program if it neither runs nor waits to be started
- * again. */
+ * answer comes with its first block, or when answer_timer fires. If there are no hosts, the
+ * question also starts the program, unless it runs or restart_timer is set. */
 static void watch_ask(struct discoverer *discoverer)
 {
     struct watch *watch = discoverer->state;
@@ -255,7 +261,7 @@ static void watch_ask(struct discoverer *discoverer)
         watch_start(watch);
 }
 
-/* Ends the program and all timers. */
+/* Called when the discoverer is freed: ends the program and all timers. */
 static void watch_close(struct discoverer *discoverer)
 {
     struct watch *watch = discoverer->state;
