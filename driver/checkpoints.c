@@ -15,17 +15,20 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How long the driver waits for the directory. A file system that answers later hangs. */
+/* How long a starting driver waits for the directory of checkpoints, and after what time it warns.
+ * A file system that has not answered within READY_TIMEOUT counts as hanging. */
 #define READY_TIMEOUT (2 * TIME_MIN)
 #define READY_WARNING (5 * TIME_S)
-/* How long the end of the driver waits for a manifest that is being written. */
+/* How long the end of the driver waits for the catalog, which may be writing the manifest of a
+ * checkpoint. */
 #define STOP_PATIENCE (10 * TIME_S)
 
-/* Writes the absolute form of a path of the option `name` to `absolute`. */
+/* Writes the absolute form of `path`, the value of the option `name`, to `absolute`. A relative
+ * path begins in the folder `cwd`. */
 static int run_checkpoints_path(const char *name, const char *path, const char *cwd,
                                 char absolute[LIMIT_PATH_BYTES], struct hvd_err *err)
 {
-    bool whole = *path == '/' || strstr(path, "://"); /* a path from the root, or an address */
+    bool whole = *path == '/' || strstr(path, "://"); /* from the root, or an address */
     int length =
         snprintf(absolute, LIMIT_PATH_BYTES, "%s%s%s", whole ? "" : cwd, whole ? "" : "/", path);
 
@@ -40,7 +43,8 @@ static int run_checkpoints_path(const char *name, const char *path, const char *
     return 0;
 }
 
-/* A store_record_fn: ends the replay at the first round. */
+/* Called by store_replay for each record of the journal: ends the replay, which then returns 1, at
+ * the first record of a round. */
 static int run_checkpoints_is_round(void *arg, const struct journal_record *record,
                                     struct hvd_err *err)
 {
@@ -49,8 +53,9 @@ static int run_checkpoints_is_round(void *arg, const struct journal_record *reco
     return record->kind == JOURNAL_ROUND;
 }
 
-/* Waits for the first result of the catalog that is no note, and logs the notes before it.
- * `patient`: without a result after some seconds the result is CATALOG_AWAY. */
+/* Waits for the first result of the catalog that is no CATALOG_NOTE; a note is only a text, and is
+ * logged. `patient`: workers may train already, so after READY_WARNING without a result the wait
+ * ends, with CATALOG_AWAY as the result. */
 static int run_checkpoints_await(struct catalog *catalog, bool patient,
                                  struct catalog_result *ret_result, struct hvd_err *err)
 {
@@ -90,12 +95,15 @@ static int run_checkpoints_await(struct catalog *catalog, bool patient,
     }
 }
 
+/* Starts the catalog with the options of the job, and waits until it has found the checkpoint with
+ * which the job begins, or that there is none. Returns 0 at once if no option asks for checkpoints.
+ */
 int run_checkpoints_open(const struct driver_options *options, const struct job_facts *facts,
                          struct store *store, const char *cwd,
                          struct run_checkpoints *ret_checkpoints, struct core_config *core,
                          struct hvd_err *err)
 {
-    struct run_checkpoints *own = ret_checkpoints;
+    struct run_checkpoints *checkpoints = ret_checkpoints;
     char id[JOB_NAME_MAX + 32];
     struct catalog_options wish = { .keep = options->checkpoint_keep,
                                     .job = facts->job,
@@ -103,33 +111,37 @@ int run_checkpoints_open(const struct driver_options *options, const struct job_
     struct catalog_result result;
     int rc = 0;
 
-    *own = (struct run_checkpoints){ .catalog = NULL };
+    *checkpoints = (struct run_checkpoints){ .catalog = NULL };
     if (!options->checkpoint_dir && !options->checkpoint_command && !options->from_checkpoint)
         return 0;
     snprintf(id, sizeof(id), "%s-%" PRIx64, facts->job, (uint64_t)facts->created_wall_us);
     if (options->checkpoint_dir) {
-        rc = run_checkpoints_path("--checkpoint-dir", options->checkpoint_dir, cwd, own->dir, err);
-        wish.where = core->checkpoint_dir = own->dir;
+        rc = run_checkpoints_path("--checkpoint-dir", options->checkpoint_dir, cwd,
+                                  checkpoints->dir, err);
+        wish.where = core->checkpoint_dir = checkpoints->dir;
     }
     if (options->checkpoint_command) {
-        snprintf(own->dir, sizeof(own->dir), "command://%s", options->checkpoint_command);
-        wish.where = core->checkpoint_dir = own->dir;
+        snprintf(checkpoints->dir, sizeof(checkpoints->dir), "command://%s",
+                 options->checkpoint_command);
+        wish.where = core->checkpoint_dir = checkpoints->dir;
         if (strlen(options->checkpoint_command) > LIMIT_PATH_BYTES - 16)
             rc = err_set(err, HVD_E_LIMIT,
                          "--checkpoint-command: has more than %d bytes; shorten it",
                          LIMIT_PATH_BYTES - 16);
     }
     if (!rc && options->from_checkpoint) {
-        rc = run_checkpoints_path("--from-checkpoint", options->from_checkpoint, cwd, own->from,
-                                  err);
-        wish.from = own->from;
+        rc = run_checkpoints_path("--from-checkpoint", options->from_checkpoint, cwd,
+                                  checkpoints->from, err);
+        wish.from = checkpoints->from;
     }
-    /* A journal that cannot be read ends the driver when the event loop reads it. */
+    /* `patient` is true if the journal has a round, as workers may then train already. A journal
+     * that cannot be read counts here as one without a round: the event loop reads the journal
+     * again, and ends the driver. */
     wish.patient = store && store_replay(store, run_checkpoints_is_round, NULL, NULL) == 1;
     if (!rc)
-        rc = catalog_start(&wish, &own->catalog, err);
+        rc = catalog_start(&wish, &checkpoints->catalog, err);
     if (!rc)
-        rc = run_checkpoints_await(own->catalog, wish.patient, &result, err);
+        rc = run_checkpoints_await(checkpoints->catalog, wish.patient, &result, err);
     if (rc)
         return rc;
     if (result.event == CATALOG_AWAY) {
@@ -140,20 +152,24 @@ int run_checkpoints_open(const struct driver_options *options, const struct job_
         core->checkpoint_awaited = true;
         return 0;
     }
+    /* HVD_E_NOTFOUND is an error only with --from-checkpoint and without a directory for
+     * checkpoints. */
     if (result.code && (result.code != HVD_E_NOTFOUND || !wish.where))
         return err_set(err, result.code, "%s", result.text);
     if (result.code)
-        return 0; /* a directory without a checkpoint: the training begins anew */
-    snprintf(own->from, sizeof(own->from), "%s", result.path);
-    core->checkpoint_from = own->from;
+        return 0; /* the directory has no checkpoint: the training begins anew */
+    snprintf(checkpoints->from, sizeof(checkpoints->from), "%s", result.path);
+    core->checkpoint_from = checkpoints->from;
     core->checkpoint_commit = result.commit;
     core->checkpoint_round = COMMIT_ROUND_OF(result.commit);
     log_info(STATE, "checkpoint %" PRIu64 ".%" PRIu32 " of %" PRIu32 " ranks is in %s",
              COMMIT_ROUND_OF(result.commit), COMMIT_PLACE_OF(result.commit), result.ranks,
-             own->from);
+             checkpoints->from);
     return 0;
 }
 
+/* Ends the catalog at the end of the driver. A thread that still writes after STOP_PATIENCE is left
+ * behind, and ends with the process. */
 void run_checkpoints_close(struct run_checkpoints *checkpoints)
 {
     if (checkpoints->catalog && catalog_stop(checkpoints->catalog, STOP_PATIENCE))

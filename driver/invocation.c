@@ -21,13 +21,14 @@
  * words, the environment. */
 #define MAGIC "hvd-elastic command 1"
 
+/* Appends a text and its NUL. */
 static int invocation_add(struct buf *out, const char *text)
 {
     return buf_append(out, text, strlen(text) + 1);
 }
 
-/* Writes texts one after the other, each with its NUL. A text may have any other byte, so no text
- * needs quotes. */
+/* Appends all texts of the invocation, each with its NUL. A text may have any byte but NUL, so no
+ * text needs quotes. */
 int invocation_encode(const struct invocation *invocation, struct buf *out, struct hvd_err *err)
 {
     int rc = invocation_add(out, MAGIC);
@@ -45,7 +46,8 @@ int invocation_encode(const struct invocation *invocation, struct buf *out, stru
               : 0;
 }
 
-/* Writes the file "command". */
+/* Writes the file "command" in the folder. After a failure the former file is unchanged, because a
+ * rename replaces it only when the new file is complete and on disk. */
 int invocation_save(const char *folder, const struct invocation *invocation, struct hvd_err *err)
 {
     char path[LIMIT_PATH_BYTES], fresh[LIMIT_PATH_BYTES];
@@ -60,7 +62,6 @@ int invocation_save(const char *folder, const struct invocation *invocation, str
     if (rc)
         err_prefix(err, rc, "%s", folder);
 
-    /* Writes a new file and renames it. */
     snprintf(path, sizeof(path), "%s/command", folder);
     snprintf(fresh, sizeof(fresh), "%s/invocation.new", folder);
     if (!rc) {
@@ -86,8 +87,8 @@ int invocation_save(const char *folder, const struct invocation *invocation, str
     return rc;
 }
 
-/* Returns the text at *at and moves *at to the next one. NULL: the bytes end before the text does.
- */
+/* Returns the text at *at, and moves *at behind the NUL of this text. NULL: there is no NUL before
+ * `end`. */
 static char *invocation_next(char **at, const char *end)
 {
     char *text = *at;
@@ -98,6 +99,7 @@ static char *invocation_next(char **at, const char *end)
     return nul ? text : NULL;
 }
 
+/* Sets the error for a file "command" that no driver has written. Returns HVD_E_CORRUPT. */
 static int invocation_corrupt(const char *path, struct hvd_err *err)
 {
     return err_set(err, HVD_E_CORRUPT,
@@ -106,8 +108,10 @@ static int invocation_corrupt(const char *path, struct hvd_err *err)
                    path);
 }
 
-/* Reads the bytes. All of them are in invocation.text, and the other fields point into it; only the
- * arrays argv and envp are allocated. The environment has all texts after the words, to the end. */
+/* Makes an invocation from the bytes of the file "command"; `from` names the file in errors.
+ * ret_invocation->text is a copy of all bytes, and the other fields point into that copy; only the
+ * arrays argv and envp have memory of their own. The texts behind the words of the command are the
+ * environment. */
 int invocation_decode(const char *from, const struct buf *bytes, struct invocation *ret_invocation,
                       struct hvd_err *err)
 {
@@ -133,7 +137,8 @@ int invocation_decode(const char *from, const struct buf *bytes, struct invocati
     argc = count ? strtol(count, &stop, 10) : 0;
     for (const char *byte = invocation.text; byte < end; byte++)
         texts += *byte == 0;
-    /* There must be at least as many texts as the count says. */
+    /* `texts` counts the NULs. Four texts come before the words: MAGIC, cwd, options and the number
+     * of words. The rest must have at least as many texts as there are words. */
     if (!count || strcmp(magic, MAGIC) != 0 || *stop || argc < 1 || (size_t)argc > texts - 4) {
         invocation_release(&invocation);
         return invocation_corrupt(from, err);
@@ -159,7 +164,7 @@ int invocation_decode(const char *from, const struct buf *bytes, struct invocati
     return rc;
 }
 
-/* Reads the file "command". */
+/* Reads the file "command" in the folder. */
 int invocation_load(const char *folder, struct invocation *ret_invocation, struct hvd_err *err)
 {
     char path[LIMIT_PATH_BYTES];

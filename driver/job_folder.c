@@ -31,11 +31,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long the claim waits for a driver that is being replaced: that driver may lock the file while
- * it writes. */
+/* How long the claim waits while the driver that is being replaced has the file locked: that driver
+ * may be in the middle of a write. */
 #define CLAIM_TIMEOUT_MS 5000
-#define LOCK_AGAIN_MS    10
+#define LOCK_AGAIN_MS    10 /* the pause between two attempts to take the lock */
 
+/* Sets the error HVD_E_NOMEM, and returns it. */
 static int job_folder_no_memory(struct hvd_err *err)
 {
     (void)err_set(err, HVD_E_NOMEM,
@@ -43,7 +44,8 @@ static int job_folder_no_memory(struct hvd_err *err)
     return HVD_E_NOMEM;
 }
 
-/* Fills memory for keys and names with random bytes. There is no fallback to a weaker source. */
+/* Fills memory for a key or name with random bytes of the kernel. A weaker source is never used in
+ * its place. */
 static int fill_random(void *at, size_t length, struct hvd_err *err)
 {
     if (getrandom(at, length, 0) == (ssize_t)length)
@@ -71,8 +73,10 @@ static int make_name(char job[JOB_NAME_MAX + 1], struct hvd_err *err)
     return 0;
 }
 
-/* Takes the lock, which shows that the job has a living driver. The lock stops no other driver from
- * writing; the claim does that. *ret_alone: no driver that had this folder lives any more. */
+/* Takes the file "lock", which shows that the job has a living driver. The lock stops no other
+ * driver from writing: the claim does that. With `takeover` the lock is taken even from a living
+ * driver. *ret_alone is true if the lock was free at once: no driver that had this folder lives any
+ * more. */
 static int take_lock(struct job_folder *folder, bool takeover, bool *ret_alone, struct hvd_err *err)
 {
     char *path = job_path_join(folder->path, "lock");
@@ -83,9 +87,8 @@ static int take_lock(struct job_folder *folder, bool takeover, bool *ret_alone, 
         return job_folder_no_memory(err);
     rc = lock_take(path, &folder->lock_fd, &holder, err);
     *ret_alone = !rc;
-    /* A driver that was killed may have left the lock to a child, until that child runs its
-     * program.
-     */
+    /* The holder is dead (ESRCH), but a child that it has forked still has the lock, until the
+     * child runs its program. So the lock is tried again for a while. */
     for (int i = 0; rc == HVD_E_BUSY && holder && i < CLAIM_TIMEOUT_MS / LOCK_AGAIN_MS; i++) {
         if (!kill(holder, 0) || errno != ESRCH)
             break;
@@ -109,8 +112,8 @@ static int take_lock(struct job_folder *folder, bool takeover, bool *ret_alone, 
                    folder->path, (int)holder);
 }
 
-/* Makes the facts of a new job: a key, and a port that is free now; 0: none. If another program
- * takes the port meanwhile, the server listens at another one. */
+/* Makes the facts of a new job: its name, a random key, and a port that is free now; port 0: none
+ * was found. If another program takes the port later, the driver listens at another port. */
 static int make_facts(struct job_facts *fresh, const char *job, struct hvd_err *err)
 {
     struct sockaddr_in address = { .sin_family = AF_INET };
@@ -127,8 +130,8 @@ static int make_facts(struct job_facts *fresh, const char *job, struct hvd_err *
     return fill_random(fresh->key, sizeof(fresh->key), err);
 }
 
-/* Opens job.db at `path`. If the file is missing, it is made with the facts of a new job with the
- * name `job`. */
+/* Opens job.db at `path`, and reads the facts of its job. A missing file is made, with the facts of
+ * a new job with the name `job`. */
 static int job_folder_open_file(struct job_folder *folder, const char *path, const char *job,
                                 struct hvd_err *err)
 {
@@ -142,8 +145,9 @@ static int job_folder_open_file(struct job_folder *folder, const char *path, con
     return rc ? rc : store_facts(folder->store, &folder->facts, err);
 }
 
-/* Goes on with the job in etcd if it has not ended (`resumed`). Otherwise a new one begins, unless
- * the user asked to resume one. */
+/* Opens the job in etcd. A job that has not ended goes on (folder->resumed); otherwise a new job
+ * begins, unless the user asked to resume one (wish->resume). The result HVD_E_BUSY of etcd becomes
+ * HVD_E_TIMEOUT, because HVD_E_BUSY of this file means that a driver holds the lock. */
 static int open_in_etcd(struct job_folder *folder, const char *job,
                         const struct job_folder_wish *wish, struct hvd_err *err)
 {
@@ -161,6 +165,7 @@ static int open_in_etcd(struct job_folder *folder, const char *job,
     else if (!rc && folder->facts.ended)
         rc = etcd_store_begin_anew(folder->store, &fresh, err);
     else if (!rc)
+        /* A key that differs from the fresh one shows that the job was in etcd before. */
         folder->resumed = memcmp(folder->facts.key, fresh.key, sizeof(fresh.key)) != 0;
     explicit_bzero(&fresh, sizeof(fresh));
     if (!rc)
@@ -168,6 +173,7 @@ static int open_in_etcd(struct job_folder *folder, const char *job,
     return rc == HVD_E_BUSY ? HVD_E_TIMEOUT : rc;
 }
 
+/* Sets the error for a --resume of a job that is not in the folder. Returns HVD_E_NOTFOUND. */
 static int nothing_to_resume(const struct job_folder *folder, struct hvd_err *err)
 {
     return err_set(
@@ -177,9 +183,9 @@ static int nothing_to_resume(const struct job_folder *folder, struct hvd_err *er
         folder->path);
 }
 
-/* Goes on with a job in the folder that has not ended (`resumed`). Otherwise a new job with the
- * name `job` begins, unless the user asked to resume one. `name`: the name that the user gave;
- * NULL: none, so any job in the folder is meant. */
+/* Opens job.db in the folder. A job there that has not ended goes on (folder->resumed); otherwise a
+ * new job with the name `job` begins, unless the user asked to resume one. `name`: the name that
+ * the user gave; NULL: the user gave none, so any job in the folder is meant. */
 static int open_or_begin(struct job_folder *folder, const char *job,
                          const struct job_folder_wish *wish, struct hvd_err *err)
 {
@@ -198,7 +204,8 @@ static int open_or_begin(struct job_folder *folder, const char *job,
     if (!rc)
         rc = job_folder_open_file(folder, path, job, err);
     if (rc || !exists) {
-        /* The file could not be opened, or it belongs to a new job. */
+        /* The file could not be opened (rc), or it was made just now for a new job: nothing is left
+         * to do. */
     } else if (!facts->ended && name && strcmp(facts->job, name) != 0) {
         rc = err_set(
             err, HVD_E_EXISTS,
@@ -228,6 +235,8 @@ static int open_or_begin(struct job_folder *folder, const char *job,
     return rc;
 }
 
+/* Returns the number in the file "claim" of the folder; 0: there is no such file, or no number in
+ * it. */
 uint64_t job_folder_claim(const char *folder)
 {
     char *path = job_path_join(folder, "claim");
@@ -244,8 +253,9 @@ uint64_t job_folder_claim(const char *folder)
     return token;
 }
 
-/* Claims the store. From then on a former driver cannot write any more, and its last error names
- * this process. `alone`: no driver that had this folder lives. */
+/* Claims the store for this driver. A former driver can write no more after the claim, and its last
+ * error names the process that has claimed (`who`). `alone`: no driver that had this folder lives.
+ */
 static int claim_job(const struct job_folder *folder, bool in_etcd, bool alone, struct hvd_err *err)
 {
     char host[LIMIT_HOST_NAME_BYTES + 1] = "?", who[LIMIT_HOST_NAME_BYTES + 32];
@@ -254,11 +264,13 @@ static int claim_job(const struct job_folder *folder, bool in_etcd, bool alone, 
 
     if (rc)
         return rc;
-    /* the store keeps the token as a signed number, so at most 63 bits are used */
+    /* The store keeps the token as a signed number, so at most 63 bits are used; the lowest bit is
+     * set, because 0 means no token. */
     token = token >> 1 | 1;
     gethostname(host, sizeof(host) - 1);
     snprintf(who, sizeof(who), "pid %d on %s", (int)getpid(), host);
-    /* The last driver of this folder is dead, so store_claim need not wait until its lease ends. */
+    /* The last driver of this folder is dead. etcd_store_bury says so with the number of its claim,
+     * and then store_claim does not wait for the end of its lease. */
     if (in_etcd && alone)
         etcd_store_bury(folder->store, job_folder_claim(folder->path));
     rc = store_claim(folder->store, token, who, err);
@@ -267,8 +279,8 @@ static int claim_job(const struct job_folder *folder, bool in_etcd, bool alone, 
         int fd =
             path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
 
-        /* If the token cannot be written to the folder, the next driver waits until this driver's
-         * lease ends. */
+        /* If the token cannot be written to the folder, the next driver waits until the lease of
+         * this driver ends. */
         if (fd >= 0) {
             (void)dprintf(fd, "%" PRIu64, token);
             close(fd);
@@ -276,7 +288,8 @@ static int claim_job(const struct job_folder *folder, bool in_etcd, bool alone, 
         mem_free(path);
     }
     if (rc == HVD_E_BUSY && in_etcd)
-        return HVD_E_TIMEOUT; /* etcd does not answer (job_folder.h) */
+        return HVD_E_TIMEOUT; /* etcd does not answer; HVD_E_BUSY would say that a driver holds the
+                                 lock (job_folder.h) */
     if (rc == HVD_E_BUSY)
         err_prefix(
             err, rc,
@@ -286,8 +299,9 @@ static int claim_job(const struct job_folder *folder, bool in_etcd, bool alone, 
     return rc;
 }
 
-/* Opens the folder of a job for this driver, as the user wishes: makes or checks the folder, takes
- * the lock, opens job.db and claims it. After a failure nothing is left open. */
+/* Opens the folder of a job for this driver as `wish` says: makes or checks the folder, takes the
+ * lock, opens job.db or the store in etcd, and claims it. After a failure nothing stays open. For
+ * HVD_E_STATE ret_folder->facts says how the job has ended, without its key. */
 int job_folder_open(const struct job_folder_wish *wish, struct job_folder *ret_folder,
                     struct hvd_err *err)
 {
@@ -309,8 +323,8 @@ int job_folder_open(const struct job_folder_wish *wish, struct job_folder *ret_f
     /* --resume with a mistyped name must not leave an empty folder behind. */
     if (!rc && wish->resume && !wish->store && access(folder.path, F_OK))
         rc = nothing_to_resume(&folder, err);
-    /* Checks, before any file of the folder is used, that no other user can have changed the
-     * folder. */
+    /* Before any file of the folder is used: checks that no other user can have changed the folder.
+     */
     if (!rc)
         rc = job_private_check(folder.path, true /* make the folder */, err);
     /* Makes the folder for the logs of this machine's agents. */

@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 /* Runs a verb, or the driver of a job. file_hold_standard makes sure that the descriptors 0 to 2
- * are in use, so no file of the job gets one of them. */
+ * are in use, so that no file of the job gets one of these numbers. orphan_view answers the verbs
+ * for a job that has no driver. */
 int main(int argc, char **argv)
 {
     static char help[] = "--help";

@@ -1,7 +1,7 @@
 /*
  * option_table.c: the rows of the options of a job: name, field, default, range, help. options.c
- * reads and checks options by this table. docs/cli.md describes each option, and check-options
- * compares both.
+ * reads and checks the options by this table. docs/cli.md also describes each option, and
+ * scripts/check-options compares that page with this table.
  */
 #include "driver/options.h"
 
@@ -125,7 +125,8 @@ const struct opt driver_option_table[] = {
         .help = "try the first discovery again if it fails, for --elastic-timeout; without this "
                 "option its failure ends the job"),
 
-    /* Checkpoints: the interval goes to the core, the rest to the catalog (run_checkpoints.c). */
+    /* Checkpoints: the interval goes to the core, the other options to the catalog, the thread that
+     * has the directory of checkpoints (driver/checkpoints.c). */
     ROW(checkpoint_dir, .name = "checkpoint-dir", .arg = "DIR|s3://BUCKET/PREFIX", .min = 1, .group = "Checkpoints",
         .help = "write commits to DIR, which all hosts and the driver share, or to s3://BUCKET/PREFIX, "
                 "beside the training; when no process has a newer commit, the job goes on from the newest one there"),
@@ -142,8 +143,8 @@ const struct opt driver_option_table[] = {
     ROW(from_checkpoint, .name = "from-checkpoint", .arg = "PATH", .min = 1, .group = "Checkpoints",
         .help = "if --checkpoint-dir has no checkpoint, begin with this one, or with the newest one in this directory; the number of workers may differ"),
 
-    /* Time limits: options_to_core hands them to the core; the agents also get stall_*
-     * (driver/io/agent_input.c). */
+    /* Time limits: options_to_core hands these options to the core; agents also get
+     * stall_warning_us and stall_shutdown_us (driver/io/agent_input.c). */
     ROW(elastic_timeout_us, .name = "elastic-timeout", .arg = "TIME", .preset = "10m",
         .min = TIME_MS, .flags = OPT_NEVER, .group = "Time limits",
         .help = "how long the job may wait for the workers that it needs; then it ends with code 3"),
@@ -361,7 +362,7 @@ const struct opt driver_option_table[] = {
     ROW(log_without_timestamp, .name = "log-without-timestamp", .alias = "log-hide-timestamp",
         .group = "Output", .help = "the opposite"),
 
-    /* An option of OPT_ACCEPT has no field and no effect. It is accepted because what it asks for
+    /* An option in OPT_ACCEPT has no field and no effect. It is accepted because what it asks for
      * happens in any case, or because a user cannot see a difference. */
     OPT_ACCEPT(.name = "autotune", .group = "Tuning",
                .help = "each round measures the algorithms of its collectives and takes the "

@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Checkpoints that follow each other faster are a mistake in the unit. */
+/* The shortest --checkpoint-interval: the user of a shorter one has probably mistaken the unit. */
 #define CHECKPOINT_INTERVAL_MIN_US (100 * TIME_MS)
 
 static const char usage_text[] =
@@ -65,9 +65,10 @@ void options_release(struct driver_options *options)
     buf_release(&options->host_notes);
 }
 
-/* Finds the kind of source whose option is given. If several are given, the highest origin counts:
- * command line, then environment, then config file. *ret_kind is DISCOVER_KINDS: no such option is
- * given. HVD_E_INVAL: two options have the same origin. */
+/* Finds the kind of the source of hosts: the kind whose option is given. If the options of several
+ * sources are given, the one of the highest origin counts: the command line, then the environment,
+ * then the config file. *ret_kind is DISCOVER_KINDS if no such option is given. HVD_E_INVAL: two of
+ * these options have the same highest origin. */
 static int find_host_source(const struct driver_options *options, enum discover_kind *ret_kind,
                             struct hvd_err *err)
 {
@@ -105,9 +106,9 @@ static bool options_has_source(const struct driver_options *options)
     return kind != DISCOVER_KINDS;
 }
 
-/* Only one source of hosts counts. The options of the others are forgotten, so that they are not
- * saved for --resume, where all saved options have the same origin. The user is told of each of
- * them (report_options). */
+/* Keeps only the source of hosts that counts (find_host_source). The options of other sources are
+ * forgotten: they must not be saved for --resume, where all saved options have the same origin.
+ * host_notes gets a line for each forgotten option, which report_options shows to the user. */
 static int options_keep_hosts(struct driver_options *options, struct hvd_err *err)
 {
     enum discover_kind kept;
@@ -138,7 +139,8 @@ static int options_keep_hosts(struct driver_options *options, struct hvd_err *er
     return rc;
 }
 
-/* Checks the numbers of workers, which may come from several sources. */
+/* Checks that --min-np is at most -np, and -np at most --max-np. The errors name the origin of each
+ * number, because each may come from another one, such as the environment. */
 static int options_check_numbers(const struct driver_options *options, struct hvd_err *err)
 {
     const struct opt_set *set = &options->set;
@@ -159,11 +161,12 @@ static int options_check_numbers(const struct driver_options *options, struct hv
     return 0;
 }
 
-/* Joins the names of interfaces: "eth0,eth1", or "^lo,docker0" for all but these. */
+/* Joins the values of --network-interface in options->interfaces: "eth0,eth1", or "^lo,docker0" for
+ * all interfaces but these. */
 static int options_join_interfaces(struct driver_options *options, struct hvd_err *err)
 {
     const struct opt_list *list = &options->network_interfaces;
-    /* A list in the environment was split at its commas, so a "^" before the first item is for all
+    /* A list in the environment was split at its commas, so a "^" before its first item is for all
      * items. */
     bool split = opt_source(&options->set, "network-interface") == OPT_ENVIRONMENT;
     bool except = list->count && list->items[0][0] == '^';
@@ -191,7 +194,7 @@ static int options_join_interfaces(struct driver_options *options, struct hvd_er
     return rc ? err_set(err, rc, "--network-interface: %s", err_text(rc)) : 0;
 }
 
-/* Checks that --thread-affinity is a list of cores. */
+/* Checks that --thread-affinity is a list of numbers of cores, with commas. */
 static int options_check_cores(const struct driver_options *options, struct hvd_err *err)
 {
     const char *cores = options->thread_affinity;
@@ -205,7 +208,7 @@ static int options_check_cores(const struct driver_options *options, struct hvd_
     return rc ? err_prefix(err, rc, "%s", opt_place(&options->set, "--thread-affinity")) : 0;
 }
 
-/* Checks values that the table cannot check, and values that depend on each other. */
+/* Checks values that option_table.c cannot check, and values that depend on each other. */
 static int options_check_values(struct driver_options *options, struct hvd_err *err)
 {
     static const char name_chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -277,9 +280,10 @@ static int options_check_values(struct driver_options *options, struct hvd_err *
     return 0;
 }
 
-/* Checks that -H, which never changes, has at least -np slots. Without -np and --min-np, the number
- * of slots in -H, in the present host file or of the batch job becomes -np. That number counts as
- * an option of a config file, so it is saved with the options, and --resume uses it again. */
+/* Checks that the list of -H, which never changes, has at least -np slots. If neither -np nor
+ * --min-np is given, -np becomes the number of slots in -H, in the present host file or of the
+ * batch job. This -np counts as an option of a config file: it is saved with the options, and
+ * --resume uses the same number again. */
 static int options_count_slots(struct driver_options *options, struct hvd_err *err)
 {
     const char *name = options->np ? "-np" : "--min-np";
@@ -338,11 +342,12 @@ static int options_count_slots(struct driver_options *options, struct hvd_err *e
     return rc;
 }
 
-/* Checks all options, and sets the levels of the log. The function is called again when
- * options_load has added options; then it gives the same values again. */
+/* Checks all options, sets the fields that follow from several options, and sets the levels of the
+ * log. Called by options_read, and again after options_load has added options: so a second call
+ * with the same options must give the same values. */
 static int options_check(struct driver_options *options, struct hvd_err *err)
 {
-    bool said = opt_source(&options->set, "log-level") != OPT_DEFAULT;
+    bool level_given = opt_source(&options->set, "log-level") != OPT_DEFAULT;
     size_t length = strlen(options->log_level);
     struct preemption preemption;
     struct core_config config;
@@ -367,8 +372,8 @@ static int options_check(struct driver_options *options, struct hvd_err *err)
         rc = err_prefix(err, rc, "--preemption");
     if (!rc && (rc = event_filter_parse(options->on_event_filter, &options->event_filter, err)))
         rc = err_prefix(err, rc, "%s", opt_place(&options->set, "--on-event-filter"));
-    /* --log-level also takes words that other programs use (TRACE, FATAL), in upper or lower case.
-     */
+    /* --log-level also accepts words of other programs, in upper or lower case: TRACE means debug,
+     * FATAL means error. */
     if (!rc && length >= sizeof(spec))
         rc = err_set(err, HVD_E_LIMIT, "--log-level: longer than %zu bytes; shorten it",
                      sizeof(spec) - 1);
@@ -378,7 +383,7 @@ static int options_check(struct driver_options *options, struct hvd_err *err)
 
             spec[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
         }
-        if (!strcmp(spec, "trace") || (options->verbose && !said))
+        if (!strcmp(spec, "trace") || (options->verbose && !level_given))
             snprintf(spec, sizeof(spec), "debug");
         if (!strcmp(spec, "fatal"))
             snprintf(spec, sizeof(spec), "error");
@@ -387,12 +392,13 @@ static int options_check(struct driver_options *options, struct hvd_err *err)
             err_prefix(err, rc, "%s", opt_place(&options->set, "--log-level"));
     }
     if (rc || ((options->resume || options->standby) && !word))
-        return rc; /* options_load checks the options that the job was started with */
+        return rc; /* the options with which the job was started are missing still; options_load
+                      adds and checks them */
     if (!word)
         return err_set(err, HVD_E_INVAL,
                        "the command is missing: write what each worker runs after the options");
-    /* A command such as "statsu" without -np and --min-np is a mistyped verb: a job would also say
-     * its number of workers. */
+    /* A command such as "statsu" without -np and --min-np is a mistyped verb: the command line of a
+     * job would also say how many workers it needs. */
     verb = options->np || options->min_np ? NULL : cli_nearest_verb(word);
     if (verb)
         return err_set(err, HVD_E_INVAL,
@@ -400,7 +406,8 @@ static int options_check(struct driver_options *options, struct hvd_err *err)
                        word, verb);
     rc = options_count_slots(options, err);
     rc = rc ? rc : options_check_numbers(options, err);
-    /* Only the checks matter here. The core gets the true name and seed later, from run.c. */
+    /* Called only for the checks of options_to_core: `config` is thrown away, and so are the name
+     * "any" and the seed 1. run.c calls options_to_core again with the true ones. */
     return rc ? rc : options_to_core(options, "any", 1, &config, err);
 }
 
@@ -426,8 +433,9 @@ static int options_read_config(struct driver_options *options, struct hvd_err *e
     return rc;
 }
 
-/* Reads the command line, the environment and the config file, and checks all options. --help and
- * the like must work with any environment, so they end the reading after the command line. */
+/* Reads the command line, the environment and the config file, and checks all options. --help,
+ * --version, --list-options and --check-build must work with any environment, so nothing else is
+ * read after them. */
 int options_read(struct driver_options *options, int argc, char *const *argv, char *const *envp,
                  struct hvd_err *err)
 {
@@ -450,8 +458,8 @@ int options_read(struct driver_options *options, int argc, char *const *argv, ch
         rc = opt_env(&options->set, envp, err);
     if (rc)
         return rc;
-    /* The variables of -x come before those of the environment, because the first one counts if a
-     * name comes twice. */
+    /* The variables of -x come before those of the environment, because of two variables with the
+     * same name the first one counts. */
     while (envp[count])
         count++;
     all = mem_zalloc_array(exports->count + count + 1, sizeof(*all));
@@ -470,26 +478,29 @@ int options_read(struct driver_options *options, int argc, char *const *argv, ch
     return options_check(options, err);
 }
 
-/* Adds the options with which a job was started (--resume). Those of this program's own command
- * line and environment were read before, and win. */
+/* Adds the options with which a job was started (--resume). Options of this program's own command
+ * line and environment were read before, and count more. */
 int options_load(struct driver_options *options, const char *path, const char *text, size_t length,
                  struct hvd_err *err)
 {
     int rc = opt_config(&options->set, path, text, length, err);
 
     if (!rc)
-        /* The config file is read again, because it wins over the loaded options. */
+        /* The config file of this command line is read again, because its options count more than
+         * those that were loaded. */
         rc = options_read_config(options, err);
     return rc ? rc : options_check(options, err);
 }
 
+/* Writes the options as lines of a config file, for options_load of the next driver. */
 int options_save(const struct driver_options *options, struct buf *out)
 {
     return opt_show_config(&options->set, false /* without origins */, out);
 }
 
-/* True: an option such as --help or --print-config was given, which only prints something; it is
- * printed, and *ret_status is the exit code. False: the options are those of a job. */
+/* Answers an option that only prints something, such as --help or --print-config. True: such an
+ * option was given; its text is printed, and *ret_status is the exit code. False: the options are
+ * those of a job. */
 bool options_answer(const struct driver_options *options, int *ret_status)
 {
     struct cli_options verbs;
@@ -547,6 +558,7 @@ bool options_answer(const struct driver_options *options, int *ret_status)
     return true;
 }
 
+/* Prints an error in the options, and returns the exit code for it. */
 int options_complain(const struct hvd_err *err)
 {
     fflush(stdout); /* flushed first, so that the output comes before the error */
@@ -554,20 +566,22 @@ int options_complain(const struct hvd_err *err)
     return OPTIONS_USAGE_EXIT;
 }
 
-/* Returns `us`, but at most LIMIT_DURATION_US, because an option may be "never". */
+/* Returns `us`, but at most LIMIT_DURATION_US: an option with the value "never" is TIME_NEVER, with
+ * which sums in the core would overflow. */
 static int64_t bounded(int64_t us)
 {
     return us < LIMIT_DURATION_US ? us : LIMIT_DURATION_US;
 }
 
-/* Returns the number of an option for the core: "unlimited" becomes CORE_NO_PROGRESS_LIMIT. */
+/* Returns the number of an option as the core takes it: "unlimited", which is UINT64_MAX, becomes
+ * CORE_NO_PROGRESS_LIMIT. */
 static uint32_t options_limit(uint64_t number)
 {
     return number < CORE_NO_PROGRESS_LIMIT ? (uint32_t)number : CORE_NO_PROGRESS_LIMIT;
 }
 
-/* Reads --checkpoint-interval: a time, or a number of commits with a "c" behind it. The one that is
- * not given is 0. */
+/* Reads --checkpoint-interval: a time (*ret_us), or a number of commits with a "c" behind it
+ * (*ret_commits). The result of the kind that is not given is 0. */
 static int options_checkpoint_interval(const struct driver_options *options, int64_t *ret_us,
                                        uint32_t *ret_commits, struct hvd_err *err)
 {
@@ -607,8 +621,8 @@ int options_to_core(const struct driver_options *options, const char *job, uint6
     config.max_np = options->max_np == UINT64_MAX ? LIMIT_WORKERS : (uint32_t)options->max_np;
     config.reset_limit = (uint32_t)options->reset_limit;
     config.progress_restarts = options_limit(options->progress_restarts);
-    /* If a slot may fail more often than the default limit of the job, the job may fail as often as
-     * the slot. */
+    /* --progress-restarts-job without a value has the default of core_config_init, but at least the
+     * value of --progress-restarts: the job may fail at least as often as one slot. */
     if (options->progress_restarts_job || options->progress_restarts > config.progress_restarts_job)
         config.progress_restarts_job =
             options_limit(options->progress_restarts_job ? options->progress_restarts_job
@@ -647,6 +661,8 @@ int options_to_core(const struct driver_options *options, const char *job, uint6
     return rc;
 }
 
+/* Makes the settings of the store in etcd. Returns false if --store is not given; the journal is
+ * then in job.db. */
 bool options_to_store(const struct driver_options *options, struct etcd_store_config *ret_config)
 {
     *ret_config = (struct etcd_store_config){ .url = options->store,
@@ -661,8 +677,9 @@ bool options_to_store(const struct driver_options *options, struct etcd_store_co
     return options->store;
 }
 
-/* Says where the hosts come from: the source whose option is given, or localhost with -np slots.
- * err is NULL, because options_check has reported two sources of the same origin. */
+/* Makes the settings of the source of hosts: the source whose option is given, or else a list with
+ * localhost and -np slots. find_host_source gets no err, because options_check has already reported
+ * two sources of the same origin. */
 void options_to_discover(const struct driver_options *options, struct discover_config *ret_config)
 {
     struct discover_config config = {

@@ -21,7 +21,7 @@
 enum { OPTIONS_USAGE_EXIT = 2, OPTIONS_STORAGE_EXIT = 4 };
 
 struct driver_options {
-    uint64_t np, min_np, max_np; /* 0: not given; max_np may be UINT64_MAX */
+    uint64_t np, min_np, max_np; /* 0: not given; max_np UINT64_MAX: no limit */
     uint64_t reset_limit;        /* CORE_NO_RESET_LIMIT: no limit */
     uint64_t progress_restarts,
         progress_restarts_job; /* UINT64_MAX: no limit; progress_restarts_job 0: not given */
@@ -34,13 +34,13 @@ struct driver_options {
     uint64_t slots_per_host;
     int64_t discovery_interval_us, discovery_timeout_us;
     bool discovery_retry_first;
-    unsigned discovery; /* an index into options_discovery */
+    unsigned discovery; /* an index in options_discovery */
     char *token_file, *listen, *metrics, *metrics_textfile, *page, *on_event, *on_event_filter;
     bool page_control;
 
     int64_t elastic_timeout_us, start_timeout_us, agent_timeout_us, prepare_timeout_us;
     int64_t gather_us, beat_us, lease_us, driver_grace_us, kill_grace_us;
-    unsigned stop; /* OPTIONS_STOP_... */
+    unsigned stop; /* one of OPTIONS_STOP_... */
     bool stall_check;
     int64_t stall_warning_us;  /* TIME_NEVER: no warnings */
     int64_t stall_shutdown_us; /* TIME_NEVER: no worker is ended */
@@ -58,11 +58,11 @@ struct driver_options {
 
     uint64_t ssh_port; /* 0: the port that ssh is configured with */
     char *ssh_identity_file;
-    struct opt_list ssh_args;    /* each text may have several words */
+    struct opt_list ssh_args;    /* each item may have several words */
     char *launcher, *agent_path; /* launcher: "ssh", or the words of another command */
     uint64_t launch_parallel;
     unsigned ssh_host_keys;             /* an index into options_host_keys */
-    struct opt_list network_interfaces; /* joined in `interfaces` */
+    struct opt_list network_interfaces; /* the items; `interfaces` has them as one text */
     uint64_t port;                      /* the port that agents dial; 0: any free port */
     struct opt_list env, env_secret;    /* each text is NAME; `env` also allows NAME=VALUE */
     struct opt_list exports;            /* like `env`, but a variable need not exist */
@@ -76,8 +76,8 @@ struct driver_options {
     char *thread_affinity;   /* "3" or "0,8"; NULL: not given */
     unsigned gpu_operations; /* an index into options_gpu_operations */
     int64_t gpu_timeout_us, on_event_timeout_us;
-    struct event_filter event_filter;      /* what on_event_filter says */
-    unsigned commit_to, log_time, colours; /* indexes into the lists of these names */
+    struct event_filter event_filter;      /* on_event_filter, parsed */
+    unsigned commit_to, log_time, colours; /* indices in options_commit_to and so on */
 
     char *autotune_log_file;
     char *output_dir;
@@ -92,7 +92,7 @@ struct driver_options {
     char *config_file;
     bool print_config, list_options, check_build, help, version;
 
-    /* The fields below have no row in the table. */
+    /* The fields below have no row in option_table.c. */
     struct opt_set set;
     /* The words after the options, borrowed from argv; the last one is NULL. */
     char *const *command;
@@ -100,11 +100,11 @@ struct driver_options {
     struct buf interfaces; /* "eth0,eth1" or "^lo"; empty: any interface */
     /* The names of variables and of keys in the config file that have no effect. */
     struct buf unused_variables, unused_keys;
-    struct buf host_notes;  /* a line for each source of hosts that does not count */
+    struct buf host_notes;  /* a line for the log for each source of hosts that is not used */
     char default_hosts[32]; /* "localhost:4": the hosts if no option names any */
 };
 
-/* Returns 0 or HVD_E_NOMEM; options_release is allowed after both. The struct must not be moved. */
+/* Returns 0 or HVD_E_NOMEM; after both options_release may be called. The struct must not move. */
 int options_init(struct driver_options *options) MUST_CHECK;
 void options_release(struct driver_options *options);
 
@@ -114,8 +114,8 @@ void options_release(struct driver_options *options);
 int options_read(struct driver_options *options, int argc, char *const *argv, char *const *envp,
                  struct hvd_err *err) MUST_CHECK;
 
-/* Adds the options of a former driver of the job; text comes from options_save. Values that were
- * given before this call win. All options are checked again. */
+/* Adds the options of a former driver of the job; `text` comes from options_save. Values that were
+ * given before this call count more than those in `text`. All options are checked again. */
 int options_load(struct driver_options *options, const char *path, const char *text, size_t length,
                  struct hvd_err *err) MUST_CHECK;
 int options_save(const struct driver_options *options, struct buf *out) MUST_CHECK;
@@ -124,7 +124,7 @@ int options_save(const struct driver_options *options, struct buf *out) MUST_CHE
  * True: one of these options was given, and the program ends with *ret_status. */
 bool options_answer(const struct driver_options *options, int *ret_status);
 
-/* Prints the error and how to get help. Returns OPTIONS_USAGE_EXIT. */
+/* Prints the error, and that --help helps. Returns OPTIONS_USAGE_EXIT. */
 int options_complain(const struct hvd_err *err);
 
 /* Makes the core's settings. The config borrows from options and job. A time of "never" becomes ten
@@ -132,7 +132,7 @@ int options_complain(const struct hvd_err *err);
 int options_to_core(const struct driver_options *options, const char *job, uint64_t seed,
                     struct core_config *ret_config, struct hvd_err *err) MUST_CHECK;
 
-/* Makes the settings of the store in etcd, which borrow from the options; false: there is none. */
+/* Makes the settings of the store in etcd, borrowed from options; false: --store is not given. */
 bool options_to_store(const struct driver_options *options, struct etcd_store_config *ret_config);
 
 /* Makes the settings of the discovery source. Without an option for hosts the source is localhost

@@ -1,8 +1,9 @@
 /*
- * orphan.c: looks at a job whose driver has died. The verbs status, hosts and stop call it, through
- * main.c. The job's journal is replayed into a core of its own, which makes its first step and is
- * thrown away: none of its actions is carried out. Invariant: the job's files and its keys in etcd
- * are only read, so a driver may take the job over at the same time.
+ * orphan.c: looks at a job whose driver has died. The verbs status, hosts and stop call
+ * orphan_view, through main.c. The job's journal is replayed into a core that is made for this
+ * look, makes its first step, and is thrown away: none of its actions is carried out. Invariant:
+ * the job's files and its keys in etcd are only read, so a driver may take the job over at the same
+ * time.
  */
 #include "driver/orphan.h"
 
@@ -27,17 +28,18 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define SOCKET_NAME_MAX 107
+#define SOCKET_NAME_MAX 107 /* the size of sun_path of struct sockaddr_un, less 1 */
 
-/* A job that has no driver, as it was found. */
+/* A job that has no driver: what was found in its folder or in etcd. */
 struct orphan {
     struct store *store;
     struct job_facts facts;
-    struct invocation before;      /* how its driver was started */
+    struct invocation before;      /* how the job's last driver was started */
     struct driver_options options; /* the options in `before`; valid if has_options */
     bool has_options;
-    char *url; /* of the job's store in etcd; NULL: the store is in the job's folder */
-    char last[LIMIT_REASON_BYTES + 1]; /* the last driver of the job, if `url` is set */
+    /* the URL of the job's store in etcd; NULL: the store is job.db in the job's folder */
+    char *url;
+    char last[LIMIT_REASON_BYTES + 1]; /* "pid 7 on host": the job's last driver */
 };
 
 static int orphan_no_memory(struct hvd_err *err)
@@ -45,28 +47,31 @@ static int orphan_no_memory(struct hvd_err *err)
     return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
 }
 
-/* Reads the options with which the driver of `before` was started. */
-static int orphan_read_options(struct orphan *own, struct hvd_err *err)
+/* Reads the options with which the job's last driver was started, from orphan->before. They are
+ * read as those of a command "hvd-elastic --resume JOB" without an environment, so that no command
+ * is required. */
+static int orphan_read_options(struct orphan *orphan, struct hvd_err *err)
 {
     char words[][12] = { "hvd-elastic", "--resume" };
-    char *const argv[] = { words[0], words[1], own->facts.job, NULL };
+    char *const argv[] = { words[0], words[1], orphan->facts.job, NULL };
     char *const envp[] = { NULL };
     int rc;
 
-    if (own->has_options)
-        options_release(&own->options);
-    own->has_options = !options_init(&own->options);
-    if (!own->has_options)
+    if (orphan->has_options)
+        options_release(&orphan->options);
+    orphan->has_options = !options_init(&orphan->options);
+    if (!orphan->has_options)
         return orphan_no_memory(err);
-    rc = options_read(&own->options, 3, argv, envp, err);
+    rc = options_read(&orphan->options, 3, argv, envp, err);
     return rc ? rc
-              : options_load(&own->options, "the options that the job was started with",
-                             own->before.options, strlen(own->before.options), err);
+              : options_load(&orphan->options, "the options that the job was started with",
+                             orphan->before.options, strlen(orphan->before.options), err);
 }
 
-/* Replays the journal, makes the first step of a driver, and keeps only the view after it. A job
- * that has ended uses no time since: its step is made at the time of day of its beginning, which
- * goodput.c takes for a clock that was set back. */
+/* Replays the journal into a new core, makes the first step of a driver, and keeps only the view
+ * after this step. The step of a job that has ended gets the time of day at which the job began:
+ * goodput.c takes that for a clock that was set back, and counts no time since the end of the job.
+ */
 static int orphan_replay(struct store *store, const struct job_facts *facts,
                          const struct core_config *config, struct core_view *ret_view,
                          struct hvd_err *err)
@@ -97,7 +102,9 @@ static int orphan_replay(struct store *store, const struct job_facts *facts,
     return rc;
 }
 
-/* True: an agent of this user listens on the socket whose name is in the file. */
+/* True: an agent of this user listens on the socket whose name is the text of `file`. The agent is
+ * asked nothing: the connection is closed once the kernel has said which user listens
+ * (SO_PEERCRED). */
 static bool orphan_listens(const char *file)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -116,7 +123,9 @@ static bool orphan_listens(const char *file)
                                   : -1;
     if (fd < 0)
         return false;
-    memcpy(address.sun_path + 1, name + 1, length - 1); /* a name in the abstract namespace */
+    memcpy(address.sun_path + 1, name + 1,
+           length - 1); /* the "@" of the text stands for the NUL with which names of the abstract
+                           namespace begin */
     if (connect(fd, (struct sockaddr *)&address,
                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) ||
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size))
@@ -125,8 +134,9 @@ static bool orphan_listens(const char *file)
     return peer.uid == geteuid();
 }
 
-/* Says of each host with workers whether its agent lives on this machine. The file with the name of
- * an agent's socket lies where agent/processes puts it. */
+/* Sets `why` of each host of the view: it says of a host with workers whether its agent lives on
+ * this machine. An agent lives if it listens on the socket whose name is in its file;
+ * agent/processes puts the file into one of the two folders that are tried. */
 static int orphan_look_at_agents(const char *job, struct core_view *view)
 {
     struct view_host *hosts = arena_alloc_array(&view->memory, view->host_count, sizeof(*hosts));
@@ -135,7 +145,7 @@ static int orphan_look_at_agents(const char *job, struct core_view *view)
 
     if (!hosts)
         return HVD_E_NOMEM;
-    if (state_home(state, NULL)) /* then the file is below /tmp */
+    if (state_home(state, NULL)) /* without a home folder, agents use STATE_HOME_TMP */
         state[0] = '\0';
     for (size_t i = 0; i < view->host_count; i++) {
         hosts[i] = view->hosts[i];
@@ -154,98 +164,102 @@ static int orphan_look_at_agents(const char *job, struct core_view *view)
     return 0;
 }
 
-/* Finds the job in etcd, and waits until the lease of its last driver is over, unless that is the
- * driver with the claim `dead`. `before` becomes what etcd keeps. */
-static int orphan_find_in_etcd(struct orphan *own, const struct etcd_store_config *config,
+/* Opens the job in etcd, and waits until the lease of its last driver is over. There is no wait if
+ * the last driver has made the claim `dead`, whose driver is known to be dead; 0: none is known.
+ * Reads the options of the job from etcd, too. */
+static int orphan_find_in_etcd(struct orphan *orphan, const struct etcd_store_config *config,
                                uint64_t dead, struct hvd_err *err)
 {
     struct hvd_err why;
     struct buf bytes;
-    int rc = etcd_store_open(config, own->facts.job, NULL, &own->store, &why);
+    int rc = etcd_store_open(config, orphan->facts.job, NULL, &orphan->store, &why);
 
     if (!rc && dead)
-        etcd_store_bury(own->store, dead);
+        etcd_store_bury(orphan->store, dead);
     if (!rc)
-        rc = etcd_store_await_orphan(own->store, own->last, &why);
+        rc = etcd_store_await_orphan(orphan->store, orphan->last, &why);
     buf_init(&bytes, INVOCATION_BYTES_MAX);
     if (!rc)
-        rc = etcd_store_load_command(own->store, &bytes, &why);
-    invocation_release(&own->before);
+        rc = etcd_store_load_command(orphan->store, &bytes, &why);
+    invocation_release(&orphan->before);
     if (!rc)
-        rc = invocation_decode(config->url, &bytes, &own->before, &why);
+        rc = invocation_decode(config->url, &bytes, &orphan->before, &why);
     buf_release(&bytes);
     if (rc == HVD_E_EXISTS)
         return err_set(err, rc, "%s; ask on its machine", why.text);
     if (rc) {
         err_set(err, rc, "%s", why.text);
-        /* HVD_E_NOTFOUND would mean that there is no job in the folder. */
+        /* HVD_E_BUSY says here that etcd does not answer, which is a failure of the command and not
+         * a refusal. HVD_E_NOTFOUND would mean that there is no job in the folder. */
         return rc == HVD_E_BUSY ? HVD_E_TIMEOUT : rc == HVD_E_NOTFOUND ? HVD_E_STATE : rc;
     }
-    return orphan_read_options(own, err);
+    return orphan_read_options(orphan, err);
 }
 
-/* Finds the store of the job and its options: job.db in its folder, or etcd, by --store or by the
- * options that the folder has kept. */
-static int orphan_find(struct orphan *own, const struct cli_place *place, struct hvd_err *err)
+/* Opens the store of the job and reads its options. The store is job.db in the folder if there is
+ * one; else it is in etcd, at the address of --store, or of the options that the folder has kept.
+ */
+static int orphan_find(struct orphan *orphan, const struct cli_place *place, struct hvd_err *err)
 {
     char *path = place->folder ? job_path_join(place->folder, "job.db") : NULL;
     bool in_file = path && !access(path, F_OK);
     struct etcd_store_config config;
-    uint64_t dead = 0; /* no driver listens in the folder, so the claim of its driver is dead */
+    uint64_t dead = 0; /* the claim of the folder's last driver, which is dead: no driver listens in
+                          the folder */
     int rc = place->folder && !path ? orphan_no_memory(err) : 0;
 
     if (in_file)
-        rc = job_file_look(path, &own->store, err);
+        rc = job_file_look(path, &orphan->store, err);
     if (!rc && in_file)
-        rc = store_facts(own->store, &own->facts, err);
+        rc = store_facts(orphan->store, &orphan->facts, err);
     mem_free(path);
     if (!rc && place->folder && (in_file || !place->store)) {
-        rc = invocation_load(place->folder, &own->before, err);
+        rc = invocation_load(place->folder, &orphan->before, err);
     }
     if (!rc && !in_file) {
         static const char option[] = "job = ";
-        const char *options = own->before.options ? own->before.options : "";
+        const char *options = orphan->before.options ? orphan->before.options : "";
         struct span rest = { options, strlen(options) };
         const char *name = place->job;
         struct span line;
 
-        /* The name of the job in etcd. A place without a folder has the name that the user asked
-         * for. Otherwise the name is the value of --job with which the job was started, or else the
-         * name of the folder. */
+        /* The name of the job in etcd is the name that the user asked for (place->job); else the
+         * value of --job with which the job was started; else the name of the folder. */
         if (!name) {
             ASSERT(place->folder);
             name = strrchr(place->folder, '/');
             name = name ? name + 1 : place->folder;
         }
-        snprintf(own->facts.job, sizeof(own->facts.job), "%s", name);
+        snprintf(orphan->facts.job, sizeof(orphan->facts.job), "%s", name);
         while (!place->job && span_next(&rest, '\n', &line))
             if (line.length > strlen(option) && !memcmp(line.at, option, strlen(option)))
-                snprintf(own->facts.job, sizeof(own->facts.job), "%.*s",
+                snprintf(orphan->facts.job, sizeof(orphan->facts.job), "%.*s",
                          (int)(line.length - strlen(option)), line.at + strlen(option));
     }
-    if (!rc && own->before.text)
-        rc = orphan_read_options(own, err);
+    if (!rc && orphan->before.text)
+        rc = orphan_read_options(orphan, err);
     if (rc || in_file)
         return rc;
     if (place->store)
         config = *place->store;
-    else if (!own->has_options || !options_to_store(&own->options, &config))
+    else if (!orphan->has_options || !options_to_store(&orphan->options, &config))
         return err_set(err, HVD_E_NOTFOUND,
                        "%s: there is no job in this folder; give the name and the --state-dir that "
                        "the job was started with",
                        place->folder);
     if (place->folder)
         dead = job_folder_claim(place->folder);
-    own->url = mem_strdup(config.url);
-    return own->url ? orphan_find_in_etcd(own, &config, dead, err) : orphan_no_memory(err);
+    orphan->url = mem_strdup(config.url);
+    return orphan->url ? orphan_find_in_etcd(orphan, &config, dead, err) : orphan_no_memory(err);
 }
 
-/* Makes the facts for the tables; their texts lie in the view. */
-static int orphan_tell(const struct orphan *own, const struct core_config *config,
+/* Makes the facts that the tables of the verbs show. Their texts are copied into the memory of the
+ * view: `kept` has the job, its last driver, the URL of its store, and how it has ended. */
+static int orphan_tell(const struct orphan *orphan, const struct core_config *config,
                        const char *folder, struct core_view *view, struct table_facts *ret_facts)
 {
-    const char *texts[] = { own->facts.job, own->last, own->url,
-                            own->facts.ended ? own->facts.text : NULL };
+    const char *texts[] = { orphan->facts.job, orphan->last, orphan->url,
+                            orphan->facts.ended ? orphan->facts.text : NULL };
     static const char *const signs[] = { "events.log", "job.db" };
     char *kept[ARRAY_SIZE(texts)] = { NULL };
     char path[LIMIT_PATH_BYTES + 16];
@@ -258,13 +272,14 @@ static int orphan_tell(const struct orphan *own, const struct core_config *confi
         if (texts[i])
             memcpy(kept[i], texts[i], strlen(texts[i]) + 1);
     }
-    /* When a driver last wrote something: to the log of events, or else to the job's file. */
+    /* The time at which a driver last wrote to the folder: to the log of events, or else to job.db.
+     * A job in etcd (kept[2]) has no such sign. */
     for (size_t i = 0; !kept[2] && !sign_us && i < ARRAY_SIZE(signs); i++) {
         snprintf(path, sizeof(path), "%s/%s", folder, signs[i]);
         if (!stat(path, &st))
             sign_us = st.st_mtim.tv_sec * TIME_S + st.st_mtim.tv_nsec / 1000;
     }
-    view->term--; /* the look has begun a term, and no driver has */
+    view->term--; /* the first step in orphan_replay has begun a term, which no driver has */
     *ret_facts = (struct table_facts){
         .job = kept[0],
         .last = kept[1],
@@ -276,7 +291,7 @@ static int orphan_tell(const struct orphan *own, const struct core_config *confi
         .now_us = clock_now_us(),
         .orphan = true,
         .ended = kept[3],
-        .ended_code = own->facts.code,
+        .ended_code = orphan->facts.code,
         .silent_us = kept[2]   ? TIME_NEVER
                      : sign_us ? clock_wall_us() - sign_us
                                : 0,
@@ -284,29 +299,31 @@ static int orphan_tell(const struct orphan *own, const struct core_config *confi
     return 0;
 }
 
+/* Finds the job, checks that it may be shown, and makes its view and its facts. Everything else
+ * that was opened is closed again. */
 int orphan_view(const struct cli_place *place, struct core_view *ret_view,
                 struct table_facts *ret_facts, struct hvd_err *err)
 {
-    struct orphan own = { .store = NULL };
+    struct orphan orphan = { .store = NULL };
     struct core_config config;
-    int rc = orphan_find(&own, place, err);
+    int rc = orphan_find(&orphan, place, err);
 
-    if (!rc && own.url)
-        rc = store_facts(own.store, &own.facts, err);
-    if (!rc && own.facts.ended && !place->ended_too)
-        rc = err_set(err, HVD_E_STATE, "job %s has ended: %s", own.facts.job, own.facts.text);
+    if (!rc && orphan.url)
+        rc = store_facts(orphan.store, &orphan.facts, err);
+    if (!rc && orphan.facts.ended && !place->ended_too)
+        rc = err_set(err, HVD_E_STATE, "job %s has ended: %s", orphan.facts.job, orphan.facts.text);
     if (!rc)
-        rc = options_to_core(&own.options, own.facts.job, 1 /* any seed */, &config, err);
+        rc = options_to_core(&orphan.options, orphan.facts.job, 1 /* any seed */, &config, err);
     if (!rc)
-        rc = orphan_replay(own.store, &own.facts, &config, ret_view, err);
-    if (!rc && (orphan_look_at_agents(own.facts.job, ret_view) ||
-                orphan_tell(&own, &config, place->folder, ret_view, ret_facts)))
+        rc = orphan_replay(orphan.store, &orphan.facts, &config, ret_view, err);
+    if (!rc && (orphan_look_at_agents(orphan.facts.job, ret_view) ||
+                orphan_tell(&orphan, &config, place->folder, ret_view, ret_facts)))
         rc = orphan_no_memory(err);
-    store_close(own.store);
-    explicit_bzero(own.facts.key, sizeof(own.facts.key));
-    invocation_release(&own.before);
-    if (own.has_options)
-        options_release(&own.options);
-    mem_free(own.url);
+    store_close(orphan.store);
+    explicit_bzero(orphan.facts.key, sizeof(orphan.facts.key));
+    invocation_release(&orphan.before);
+    if (orphan.has_options)
+        options_release(&orphan.options);
+    mem_free(orphan.url);
     return rc;
 }

@@ -50,7 +50,8 @@ struct run {
     struct job_folder folder;
     struct etcd_store_config store; /* the store in etcd, if has_store */
     bool has_store;
-    /* the state directory, as an absolute path; NULL: that of the options */
+    /* the job's folder as an absolute path, for --resume and --standby; NULL: options.state_dir
+     * says it */
     char *state_dir;
     struct job_env env;
     struct core_config core;
@@ -58,22 +59,24 @@ struct run {
     struct event_hook_config on_event;
     struct address metrics;     /* the value of --metrics, if this option is given */
     struct address page;        /* the value of --page, if this option is given */
-    char token[TOKEN_TEXT_MAX]; /* of --token-file; "": none */
+    char token[TOKEN_TEXT_MAX]; /* the token in --token-file; "": none */
     struct launch_config launch;
     struct output_config output;
-    char **ssh_args, **launcher;  /* the last one is NULL; launcher NULL: ssh */
+    char **ssh_args, **launcher;  /* words, and a NULL at the end; launcher is NULL: ssh */
     char agent[LIMIT_PATH_BYTES]; /* the path of this machine's hvd-agent */
     char cwd[LIMIT_PATH_BYTES];
     struct run_checkpoints checkpoints;
-    char *const *command; /* the last one is NULL */
+    char *const *command; /* the words of the workers' command, and a NULL at the end */
     char *const *envp;
-    /* a resumed job's environment: the saved one, with the secret variables of this process */
+    /* the environment of a resumed job: the saved one, with the secret variables of this process;
+     * NULL: the job is not resumed */
     char **whole_envp;
     const char **script_envp; /* the discovery script's environment; NULL: that of this process */
 };
 
 static const char program[] = "hvd-elastic";
 
+/* Prints the error as the last line of the program, and returns the exit code `status`. */
 static int run_complain(int status, const struct hvd_err *err)
 {
     fprintf(stderr, "%s: %s\n", program, err->text);
@@ -87,8 +90,7 @@ static int find_invocation(struct run *run, const char *job, struct hvd_err *err
     int rc;
 
     if (!run->has_store) {
-        /* The command in the folder will be run, so the check makes sure that no other user has
-         * written it. */
+        /* No other user may have written the command in the folder, because it will be run. */
         rc = job_private_check(run->state_dir, false /* do not make the folder */, err);
         if (!rc)
             rc = invocation_load(run->state_dir, &run->before, err);
@@ -108,9 +110,9 @@ static int find_invocation(struct run *run, const char *job, struct hvd_err *err
 }
 
 /* Handles "--resume JOB" and "--standby JOB" without a command: loads the command, options and
- * environment with which the job was started, and enters its folder. The state directory is that of
- * this command line, because another machine may have no such folder as the one that was saved. The
- * arrays `whole_envp` and `script_envp` are freed by run_main. */
+ * environment with which the job was started, and enters the folder in which it was started. The
+ * state directory is that of this command line, because the saved one may be missing on this
+ * machine. run_main frees `whole_envp` and `script_envp`. */
 static int load_invocation(struct run *run, const char *job, struct hvd_err *err)
 {
     static const char *const names[] = { "HOME", "XDG_STATE_HOME" };
@@ -123,10 +125,12 @@ static int load_invocation(struct run *run, const char *job, struct hvd_err *err
         rc = options_load(&run->options, options_path, run->before.options,
                           strlen(run->before.options), err);
     run->command = run->before.argv;
-    /* A job that is only ended starts no program: it needs neither its folder nor its secrets. */
+    /* With --stop the job is only ended, and no program is started: the job's current folder and
+     * its secret variables are not needed. */
     if (!rc && run->options.stop) {
-        /* The agents of this machine are found by these variables (os/state_home.h): root, or a
-         * user with another environment, may end a job. */
+        /* The names of the folders in which agents of this machine are found depend on these
+         * variables (os/state_home.h). They get the values of the job's start, because root, or a
+         * user with another environment, may end the job. */
         for (size_t i = 0; i < ARRAY_SIZE(names) && !rc; i++) {
             size_t length = strlen(names[i]);
             const char *value = NULL;
@@ -155,9 +159,9 @@ static int load_invocation(struct run *run, const char *job, struct hvd_err *err
     return rc;
 }
 
-/* Saves the command, the options and the environment in the job's folder, and in etcd if the job is
- * there, for --resume and --standby.
- * secret_env_merge with NULL only removes the variables of --env-secret. */
+/* Saves the command, the options and the environment for --resume and --standby: in the job's
+ * folder, and also in etcd if the job's store is there. secret_env_merge with NULL only removes the
+ * variables of --env-secret. The cast drops a const: the words of the command are only read. */
 static int save_invocation(struct run *run, struct hvd_err *err)
 {
     struct invocation invocation = { .cwd = run->cwd, .argv = (char **)(uintptr_t)run->command };
@@ -186,7 +190,8 @@ static int save_invocation(struct run *run, struct hvd_err *err)
     if (!rc && run->has_store) {
         rc = etcd_store_save_command(run->folder.store,
                                      (struct span){ buf_text(&bytes), bytes.length }, err);
-        if (rc == HVD_E_FULL && run->folder.resumed) { /* the command of the driver before stays */
+        /* etcd then keeps the command of the former driver. */
+        if (rc == HVD_E_FULL && run->folder.resumed) {
             log_warning(JOB, "the command of the job cannot be kept anew: %s", err->text);
             rc = 0;
         }
@@ -197,8 +202,9 @@ static int save_invocation(struct run *run, struct hvd_err *err)
     return rc;
 }
 
-/* Splits the texts of --ssh-args or --launcher into words: "-o A=b" has two words. *ret_words: the
- * words, and a NULL after them; the caller frees them, also after a failure. */
+/* Splits the texts of --ssh-args or --launcher at blanks: "-o A=b" has two words, and a text of n
+ * bytes at most n / 2 + 1. *ret_words: the words, and a NULL after them; the caller frees them,
+ * also after a failure. */
 static int split_words(char *const *texts, size_t count, char ***ret_words, struct hvd_err *err)
 {
     static const char no_memory[] =
@@ -231,8 +237,9 @@ static void free_words(char **words)
     mem_free(words);
 }
 
-/* Makes the command and the environment of the workers. The variables of --env come after those of
- * -x, so they win. A variable of -x that does not exist is left out, as mpirun does. */
+/* Makes run->env, the command and the environment of the workers. The variables of --env come after
+ * those of -x, so they count if both have a name. A variable of -x that does not exist is left out,
+ * as mpirun does. */
 static int make_environment(struct run *run, struct hvd_err *err)
 {
     const struct driver_options *options = &run->options;
@@ -268,8 +275,8 @@ static int make_environment(struct run *run, struct hvd_err *err)
     return rc;
 }
 
-/* Gives workers the absolute path of a file. `path` may be relative to the current folder of the
- * driver. */
+/* Sets `variable` of the workers to the absolute form of `path`, the value of `option`. A relative
+ * path begins in the driver's current folder. */
 static int put_path(struct run *run, const char *option, const char *path, const char *variable,
                     struct hvd_err *err)
 {
@@ -285,9 +292,9 @@ static int put_path(struct run *run, const char *option, const char *path, const
     return job_env_put(&run->env, variable, text, err);
 }
 
-/* Sets the variables of the library in each worker. An option with its default value sets no
- * variable, so that --env may set that variable. The default of an option with a choice of words is
- * the first word, number 0. */
+/* Sets the variables by which libhvd in each worker gets options of the job. An option with its
+ * default value sets no variable, so that --env may set it. The default of an option with a choice
+ * of words is the first word, number 0. */
 static int set_worker_variables(struct run *run, struct hvd_err *err)
 {
     const struct driver_options *options = &run->options;
@@ -333,8 +340,8 @@ static int set_worker_variables(struct run *run, struct hvd_err *err)
     return put_path(run, "--timeline-filename", options->timeline, "HVD_TIMELINE", err);
 }
 
-/* Sets the configs of the core, the launcher, the output and the workers from the options. `self`
- * is the path of this program, which shows where hvd-agent is. */
+/* Sets the settings of the core, the launcher, the output and the workers from the options. `self`,
+ * the path of this program, shows where hvd-agent is. */
 static int configure(struct run *run, struct hvd_err *err)
 {
     static const char *const places[] = { "hvd-agent", "../agent/hvd-agent" };
@@ -357,7 +364,8 @@ static int configure(struct run *run, struct hvd_err *err)
     if (!found)
         snprintf(run->agent, sizeof(run->agent), "hvd-agent");
     run->launch.local_path = run->agent;
-    /* This limit is shorter than that of the core, so the error of ssh is reported first. */
+    /* This limit is 9/10 of the core's limit for the same start, so that the error of ssh comes
+     * first. */
     run->launch.limit_us = options->agent_timeout_us / 10 * 9;
     run->launch.parallel = (uint32_t)options->launch_parallel;
     run->output = (struct output_config){ .folder = options->stop ? NULL : options->output_dir,
@@ -370,8 +378,8 @@ static int configure(struct run *run, struct hvd_err *err)
     return rc ? rc : set_worker_variables(run, err);
 }
 
-/* Returns the exit code for the end of a job: `code` is an enum core_exit, `signal` the signal that
- * asked for the end; 0: none is known. */
+/* Returns the exit code for the end of a job. `code`: an enum core_exit; `signal`: the signal that
+ * asked for the end; 0: no signal is known. */
 static int exit_status(int code, int signal)
 {
     switch (code) {
@@ -384,7 +392,7 @@ static int exit_status(int code, int signal)
 }
 
 /* Runs the event loop until the job has ended, and prints the last line on standard error. Returns
- * the exit code. `begun`: this driver has become the driver of the job, so agents may run. */
+ * the exit code. end.begun: this driver has become the driver of the job, so agents may run. */
 static int drive_job(struct run *run, struct hvd_err *err)
 {
     const struct driver_options *options = &run->options;
@@ -444,8 +452,8 @@ static int drive_job(struct run *run, struct hvd_err *err)
         return status;
     }
     buf_release(&end.summary);
-    /* If this driver cannot go on, the agents still run, so the job goes on without a driver. The
-     * parent process starts the next one, or says how to. */
+    /* This driver cannot go on, but the agents may run on without a driver. The parent process
+     * (order.restarts) starts the next driver; without one the user is told how to. */
     if ((!end.begun && !run->folder.resumed) || run->order.restarts)
         return run_complain(RUN_BROKEN, err);
     fprintf(stderr,
@@ -456,8 +464,8 @@ static int drive_job(struct run *run, struct hvd_err *err)
     return RUN_BROKEN;
 }
 
-/* Tells the user which options, variables and keys have no effect, and which value counts if an
- * option was given twice. */
+/* Logs which options, variables and keys have no effect, and which value counts of an option that
+ * was given twice. */
 static void report_options(const struct driver_options *options)
 {
     struct buf notes;
@@ -483,9 +491,11 @@ static void report_options(const struct driver_options *options)
     buf_release(&notes);
 }
 
-/* Answers that the folder of the job cannot be taken (rc). Returns the exit code. If the job has a
- * driver, has ended or does not exist, the user must decide (RUN_USAGE); but a driver that follows
- * another one has no user. A folder that cannot be used is RUN_BROKEN. */
+/* Prints why the folder of the job cannot be taken; `rc` is the code of job_folder_open. Returns
+ * the exit code. RUN_USAGE: the job has a driver, has ended or does not exist, so the user must
+ * decide. A driver that follows another one of the same parent (order.job) has no user to ask:
+ * RUN_REPLACED, or the exit code of the job that has ended. RUN_BROKEN: the folder cannot be used.
+ */
 static int no_folder(const struct run *run, int rc, const struct hvd_err *err)
 {
     const struct job_facts *facts = &run->folder.facts;
@@ -497,14 +507,15 @@ static int no_folder(const struct run *run, int rc, const struct hvd_err *err)
         return run_complain(RUN_USAGE, err);
     if (rc != HVD_E_STATE)
         return run_complain(RUN_REPLACED, err);
-    /* The previous driver has died after it had recorded the end of the job. */
+    /* The previous driver has recorded the end of the job, and then died: this driver only says how
+     * the job ended. */
     status = exit_status(facts->code, run->order.signal);
     fprintf(stderr, "%s: job %s: %s (exit code %d)\n", program, run->order.job, facts->text,
             status);
     return status;
 }
 
-/* Checks where the metrics and the page are served, and the file of the metrics. */
+/* Checks the addresses of --metrics and --page, and the file of --metrics-textfile. */
 static int check_shown(struct run *run, struct hvd_err *err)
 {
     const struct driver_options *options = &run->options;
@@ -512,7 +523,8 @@ static int check_shown(struct run *run, struct hvd_err *err)
 
     if (options->metrics)
         rc = web_place("--metrics", options->metrics, &run->metrics, err);
-    /* A folder that is gone, or hangs, keeps no driver from taking its job over. */
+    /* A driver that takes a job over does not look at the folder of the file: a folder that is
+     * gone, or hangs, must not keep it from that. */
     if (!rc && options->metrics_textfile)
         rc = textfile_check(options->metrics_textfile,
                             !run->order.job && !options->resume && !options->standby, err);
@@ -523,9 +535,9 @@ static int check_shown(struct run *run, struct hvd_err *err)
     return rc;
 }
 
-/* Checks that the source of hosts, the interface, the launcher, the key of ssh and the output
- * folder can be used. The discoverer here only checks the source of hosts: it is made and freed,
- * and never asked. */
+/* Checks that the source of hosts, the interfaces, the launcher, the key of ssh and the output
+ * folder can be used, and sets their settings. The discoverer is made only for the checks of its
+ * source of hosts: it is freed without a question. */
 static int check_means(struct run *run, struct hvd_err *err)
 {
     const struct driver_options *options = &run->options;
@@ -553,8 +565,8 @@ static int check_means(struct run *run, struct hvd_err *err)
                                                 .filter = options->event_filter,
                                                 .limit_us = options->on_event_timeout_us,
                                                 .envp = run->script_envp };
-    /* A driver that only ends its job starts nothing new, and goes on without a launcher or a key
-     * that is gone. */
+    /* With --stop the driver only ends its job: it goes on if the launcher or the key of ssh is
+     * gone. */
     if (options->stop) {
         if (launch_check(&run->launch, NULL))
             run->launch = (struct launch_config){ .agent_path = options->agent_path };
@@ -571,7 +583,7 @@ static int check_means(struct run *run, struct hvd_err *err)
         discover_free(discoverer);
     if (base)
         event_base_free(base);
-    /* A driver that takes a job over finds the token in the journal, so the file may be gone. */
+    /* A driver that takes a job over finds the token in the journal, so its file may be gone. */
     if (!rc && options->token_file) {
         rc = token_read(options->token_file, &token, err);
         if (!rc)
@@ -590,8 +602,9 @@ static int check_means(struct run *run, struct hvd_err *err)
     return rc;
 }
 
-/* Takes the folder of the job, and the job in etcd if it is there. A driver that follows another
- * one of the same parent takes nothing over from a driver that lives. */
+/* Takes the folder of the job, and the job in etcd if its store is there. A driver that follows
+ * another driver of the same parent (`former` is their job) never takes the job over from a driver
+ * that lives. */
 static int run_take_folder(struct run *run, struct hvd_err *err)
 {
     const struct driver_options *options = &run->options;
@@ -606,7 +619,7 @@ static int run_take_folder(struct run *run, struct hvd_err *err)
     };
     int rc;
 
-    /* The options that were loaded may name a store. */
+    /* load_invocation may have added --store to the options. */
     run->has_store = options_to_store(options, &run->store);
     run->store.takeover = run->store.takeover && !former;
     wish.store = run->has_store ? &run->store : NULL;
@@ -628,7 +641,8 @@ static void set_log_style(const struct driver_options *options)
     });
 }
 
-/* Runs the job after the options were read, in the driver's process. Returns the exit code. */
+/* Called by front_run in the driver's process, after the options were read: loads what --resume
+ * needs, checks everything, takes the folder and drives the job. Returns the exit code. */
 static int run_job(void *arg, const struct front_order *order)
 {
     struct run *run = arg;
@@ -653,12 +667,13 @@ static int run_job(void *arg, const struct front_order *order)
                      "the command is missing; say what to run, \"%s -np 4 ./train\"", program);
     if (!rc)
         rc = check_means(run, &err);
-    set_log_style(options); /* the options of a job that is taken over may be loaded by now */
+    set_log_style(options); /* again, because load_invocation may have added options */
     if (rc)
         return run_complain(rc == HVD_E_NOMEM ? RUN_BROKEN : RUN_USAGE, &err);
     if (!order->job)
         report_options(options);
     rc = run_take_folder(run, &err);
+    /* Another standby has taken the job over, the job has ended, or etcd cannot be used now. */
     if ((rc == HVD_E_EXISTS || rc == HVD_E_TIMEOUT || rc == HVD_E_STATE || rc == HVD_E_FULL) &&
         options->standby && !order->job) {
         log_info(JOB, "standby for job %s: %s; this standby waits again", options->standby,
@@ -684,8 +699,8 @@ static int run_job(void *arg, const struct front_order *order)
     return drive_job(run, &err);
 }
 
-/* Waits as a standby, before there is a driver's process. Returns true when the job has no driver;
- * otherwise *ret_status is the exit code. */
+/* Called for --standby, before there is a driver's process: waits until the job has no driver
+ * (true), or has ended or cannot be waited for (false; *ret_status is the exit code). */
 static bool await_job(struct run *run, int *ret_status)
 {
     const char *job = run->options.standby;
@@ -711,7 +726,8 @@ static bool await_job(struct run *run, int *ret_status)
 }
 
 /* The program of a driver: reads the options, answers those that only show something, or runs the
- * job in a child process (driver/front). Returns the exit code, in both processes. */
+ * job in a child process (driver/front). Returns the exit code, both in the parent and in the
+ * child. */
 int run_main(int argc, char **argv, char **envp)
 {
     struct run *run = mem_zalloc(sizeof(*run));
@@ -730,8 +746,7 @@ int run_main(int argc, char **argv, char **envp)
     run->envp = envp;
     secrets_seal();
     signal(SIGPIPE, SIG_IGN);
-    /* The limit on open files is raised, because each agent needs a connection, and so a
-     * descriptor. */
+    /* The limit on open files is raised, because each connected agent needs a descriptor. */
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
@@ -745,8 +760,9 @@ int run_main(int argc, char **argv, char **envp)
                                        .state_dir = run->options.state_dir };
         if (!run->options.standby || await_job(run, &status))
             status = front_run(&front, run_job, run);
-        /* Another standby was first. This process begins anew, and forgets what it knew of the job.
-         * The driver's process only tells its parent. */
+        /* Another standby has taken the job over first. The parent starts its program again from
+         * the beginning, and forgets what it knew of the job. In the driver's process
+         * (order.restarts) the status only tells the parent. */
         if (status == RUN_STANDBY && !run->order.restarts)
             (void)execv("/proc/self/exe", argv);
     }

@@ -13,10 +13,12 @@ enum run_exit {
     RUN_TOO_FEW = 3,
     RUN_BROKEN = 4,
     RUN_REPLACED = 5,
-    /* Another standby was first: a driver's process tells its parent so, and no user sees it. */
+    /* Another standby has taken the job over first. The driver's process ends with this code, and
+     * its parent waits again; no user sees it. */
     RUN_STANDBY = 6
 };
 
+/* Runs the driver's program, or answers options such as --help. Returns the exit code. */
 int run_main(int argc, char **argv, char **envp);
 
 #endif

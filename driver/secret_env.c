@@ -11,11 +11,13 @@
 
 #include <string.h>
 
-/* Secret without --env-secret. They are of no use with the key of another identity, so the name of
- * the key comes from where they come from. */
+/* These variables are secret without --env-secret. They are of use only together with
+ * secret_key_name, the name of the key that they belong to: so that variable is taken from the same
+ * environment as they are. */
 static const char *const secret_always[] = { "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN" };
 static const char secret_key_name[] = "AWS_ACCESS_KEY_ID";
 
+/* True: `entry` is "NAME=value" with this name. */
 static bool secret_has_name(const char *entry, const char *name)
 {
     size_t length = strlen(name);
@@ -23,7 +25,8 @@ static bool secret_has_name(const char *entry, const char *name)
     return !strncmp(entry, name, length) && entry[length] == '=';
 }
 
-/* True: the NAME of the entry "NAME=value" is one of the secret names. */
+/* True: `entry`, "NAME=value", is a variable of --env-secret (`names`), or one that is always
+ * secret. */
 static bool secret_is(const struct opt_list *names, const char *entry)
 {
     for (size_t i = 0; i < names->count; i++)
@@ -35,6 +38,7 @@ static bool secret_is(const struct opt_list *names, const char *entry)
     return false;
 }
 
+/* True: the environment has a variable of this name; envp NULL: it has none. */
 static bool secret_env_has(char *const *envp, const char *name)
 {
     for (char *const *entry = envp; entry && *entry; entry++)
@@ -43,7 +47,8 @@ static bool secret_env_has(char *const *envp, const char *name)
     return false;
 }
 
-/* Checks that each --env-secret is a name without a value, and that `envp` has the variable. */
+/* Checks that each --env-secret is a name without a value, and that `envp` has a variable of this
+ * name. */
 int secret_env_check(const struct opt_list *names, char *const *envp, struct hvd_err *err)
 {
     for (size_t i = 0; i < names->count; i++) {
@@ -66,19 +71,19 @@ int secret_env_check(const struct opt_list *names, char *const *envp, struct hvd
     return 0;
 }
 
-/* Makes an environment from the entries of `envp` that are no secrets, and from the entries of
- * `now` that are; `now` NULL: none. The texts are borrowed; the caller frees the array. A job that
- * was started with a key of AWS and finds no secret now is told so. */
-int secret_env_merge(const struct opt_list *names, char *const *envp, char *const *now,
+/* Makes an environment: the entries of `envp` that are no secrets, and the secret entries of
+ * `now_envp`; NULL: none. The texts are borrowed; the caller frees the array. Logs a warning if the
+ * result has a key of AWS without its secret. */
+int secret_env_merge(const struct opt_list *names, char *const *envp, char *const *now_envp,
                      char ***ret_envp, struct hvd_err *err)
 {
-    bool key_of_now = secret_env_has(now, secret_key_name);
+    bool key_of_now = secret_env_has(now_envp, secret_key_name);
     size_t most = 1, count = 0;
     char **merged;
 
     for (char *const *entry = envp; *entry; entry++)
         most++;
-    for (char *const *entry = now; entry && *entry; entry++)
+    for (char *const *entry = now_envp; entry && *entry; entry++)
         most++;
     merged = mem_zalloc_array(most, sizeof(*merged));
     if (!merged)
@@ -87,10 +92,11 @@ int secret_env_merge(const struct opt_list *names, char *const *envp, char *cons
     for (char *const *entry = envp; *entry; entry++)
         if (!secret_is(names, *entry) && !(key_of_now && secret_has_name(*entry, secret_key_name)))
             merged[count++] = *entry;
-    for (char *const *entry = now; entry && *entry; entry++)
+    for (char *const *entry = now_envp; entry && *entry; entry++)
         if (secret_is(names, *entry) || secret_has_name(*entry, secret_key_name))
             merged[count++] = *entry;
-    if (now && secret_env_has(merged, secret_key_name) && !secret_env_has(merged, secret_always[0]))
+    if (now_envp && secret_env_has(merged, secret_key_name) &&
+        !secret_env_has(merged, secret_always[0]))
         log_warning(
             JOB,
             "%s has the value with which the job was started, but %s is not set here, and no "

@@ -16,10 +16,10 @@ int secret_env_check(const struct opt_list *names, char *const *envp,
 
 /*
  * Makes *ret_envp: the entries of envp without the secret variables, then the secret variables of
- * `now`, which may be NULL. AWS_ACCESS_KEY_ID comes from `now` if it is there. The entries are
- * borrowed; the caller frees the array. HVD_E_NOMEM.
+ * now_envp, the environment of this process, which may be NULL. AWS_ACCESS_KEY_ID comes from
+ * now_envp if it is there. The entries are borrowed; the caller frees the array. HVD_E_NOMEM.
  */
-int secret_env_merge(const struct opt_list *names, char *const *envp, char *const *now,
+int secret_env_merge(const struct opt_list *names, char *const *envp, char *const *now_envp,
                      char ***ret_envp, struct hvd_err *err) MUST_CHECK;
 
 #endif

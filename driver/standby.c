@@ -16,30 +16,31 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_US (100 * TIME_MS)
-#define OPEN_US TIME_S /* between two attempts to find a job that does not exist yet */
+#define LOOK_US (100 * TIME_MS) /* between two looks at the lease of the job's driver */
+#define OPEN_US TIME_S          /* between two attempts to find a job that does not exist yet */
 
-/* Opens the store once the job is there and etcd answers. */
+/* Opens the job in etcd. If the job does not exist yet, or etcd does not answer, it tries again
+ * every OPEN_US, without an end. `reported`: the log says already what is waited for. */
 static int standby_open(const struct etcd_store_config *config, const char *job,
                         struct store **ret_store, struct hvd_err *err)
 {
-    bool said = false;
+    bool reported = false;
     int rc;
 
     for (;;) {
         rc = etcd_store_open(config, job, NULL, ret_store, err);
         if (rc != HVD_E_NOTFOUND && rc != HVD_E_BUSY)
             return rc;
-        if (!said)
+        if (!reported)
             log_info(JOB, "standby for job %s: %s; waiting", job,
                      rc == HVD_E_NOTFOUND ? "there is no such job yet" : err->text);
-        said = true;
+        reported = true;
         thread_pause(OPEN_US);
     }
 }
 
 /* Finds the addresses of this machine at which agents of other machines can dial it. IPv6 addresses
- * stand in brackets. */
+ * get brackets. */
 static void standby_hosts(struct store_peers *ret_hosts)
 {
     char text[STORE_PEER_TEXT_MAX];
@@ -50,25 +51,28 @@ static void standby_hosts(struct store_peers *ret_hosts)
         return;
     for (struct ifaddrs *at = list; at && ret_hosts->count < STORE_PEERS_MAX; at = at->ifa_next) {
         int family = at->ifa_addr ? at->ifa_addr->sa_family : AF_UNSPEC;
-        bool six = family == AF_INET6;
+        bool is_ipv6 = family == AF_INET6;
 
-        if ((family != AF_INET && !six) || !(at->ifa_flags & IFF_UP) ||
+        if ((family != AF_INET && !is_ipv6) || !(at->ifa_flags & IFF_UP) ||
             (at->ifa_flags & IFF_LOOPBACK) ||
             getnameinfo(at->ifa_addr,
-                        six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in), text,
+                        is_ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in), text,
                         sizeof(text), NULL, 0, NI_NUMERICHOST) ||
-            strchr(text, '%')) /* an address that counts on one link only */
+            strchr(text, '%')) /* an address with a zone (fe80::1%eth0) is valid on one link only */
             continue;
         snprintf(ret_hosts->address[ret_hosts->count++], STORE_PEER_TEXT_MAX, "%s%.60s%s",
-                 six ? "[" : "", text, six ? "]" : "");
+                 is_ipv6 ? "[" : "", text, is_ipv6 ? "]" : "");
     }
     freeifaddrs(list);
 }
 
+/* Waits until the job has no driver: looks at the lease of its driver every LOOK_US, and announces
+ * the addresses of this machine in etcd, where agents find them. If etcd does not answer, or
+ * refuses the addresses, the log says so when that begins, and the wait goes on. */
 int standby_wait(const struct etcd_store_config *config, const char *job, bool *ret_ended,
                  struct job_facts *ret_facts, struct hvd_err *err)
 {
-    bool is_free = false, silent = false, mute = false;
+    bool is_free = false, no_answer = false, announce_failed = false;
     struct store_peers hosts;
     struct store *store;
     int rc = standby_open(config, job, &store, err);
@@ -82,15 +86,15 @@ int standby_wait(const struct etcd_store_config *config, const char *job, bool *
         if (rc && rc != HVD_E_BUSY)
             break;
         if (!rc && !is_free && etcd_store_announce(store, &hosts, err)) {
-            if (!mute)
+            if (!announce_failed)
                 log_warning(
                     JOB, "standby for job %s: agents are not told the address of this standby: %s",
                     job, err->text);
-            mute = true;
+            announce_failed = true;
         }
-        if (rc && !silent)
+        if (rc && !no_answer)
             log_warning(JOB, "standby for job %s: %s; waiting", job, err->text);
-        silent = rc;
+        no_answer = rc;
         if (rc || !is_free)
             thread_pause(LOOK_US);
     }
@@ -100,6 +104,8 @@ int standby_wait(const struct etcd_store_config *config, const char *job, bool *
     return rc;
 }
 
+/* Reads from etcd how the driver of the job was started, for --standby and --resume with --store.
+ */
 int standby_command(const struct etcd_store_config *config, const char *job, struct buf *out,
                     struct hvd_err *err)
 {

@@ -1,6 +1,6 @@
 /*
- * standby.h: a driver that waits on another machine: it knows the job from the store in etcd, and
- * goes on when the job has no driver any more.
+ * standby.h: a standby, which is a driver that waits on another machine: it reads the job from the
+ * store in etcd, and takes it over when the job has no driver any more.
  */
 #ifndef DRIVER_STANDBY_H
 #define DRIVER_STANDBY_H
@@ -8,9 +8,9 @@
 #include "base/buf.h"
 #include "driver/store/etcd_store.h"
 
-/* Waits until no driver of the job lives. *ret_ended: the job has ended, as *ret_facts says. The
- * wait has no limit: a job that does not exist yet and servers that do not answer are waited for.
- * Codes are those of etcd_store_open. */
+/* Waits until no driver of the job lives. *ret_ended is true if the job has ended; *ret_facts then
+ * says how. The wait has no limit: it goes on while the job does not exist yet, and while etcd does
+ * not answer. The codes are those of etcd_store_open. */
 int standby_wait(const struct etcd_store_config *config, const char *job, bool *ret_ended,
                  struct job_facts *ret_facts, struct hvd_err *err) MUST_CHECK;
 
