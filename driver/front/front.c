@@ -1,7 +1,7 @@
 /*
  * front.c: the parent process of the driver. run.c calls front_run once, before anything is made
- * for the job. Invariant: the parent opens no file of the job, and holds neither its lock nor its
- * key; so a driver that loses its parent goes on, and a parent whose driver has died only has to
+ * for the job. Invariant: the parent opens no file of the job, and has neither its lock nor its
+ * key. So a driver that loses its parent goes on, and a parent whose driver has died only has to
  * fork again. Parent and driver are in one process group, as the shell expects it.
  */
 #include "driver/front/front.h"
@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Exit codes of a driver after which the job may go on without one; see docs/cli.md. */
+/* Exit codes of a driver after which the job may still run, without a driver; see docs/cli.md. */
 enum { CODE_USAGE = 2, CODE_BROKEN = 4 };
 
 #define FORMER_MAX 96
@@ -37,23 +37,25 @@ struct front {
     void *arg;
     int signals;     /* a signalfd; the signals in it are blocked in this process */
     sigset_t before; /* the signals that were blocked when the process began */
-    pid_t driver;    /* 0: none lives */
-    int link;        /* to the driver */
-    int above;       /* to the process on the terminal, with --detach; -1: there is none */
+    pid_t driver;    /* the pid of the driver; 0: no driver lives */
+    int link;        /* the socket to the driver; -1: none */
+    int above;       /* with --detach: the socket to the process on the terminal; -1: none */
 
-    char job[LIMIT_JOB_NAME_BYTES + 1]; /* empty: no driver has taken the job's folder */
-    int64_t grace_us;
-    bool begun;       /* a driver has come to run, so there may be workers that need the next one */
-    bool runs;        /* the driver that lives, or that has ended last, has come to run */
-    int64_t alone_us; /* since then no driver has run */
+    /* The job's name; empty: no driver has taken the job's folder yet. */
+    char job[LIMIT_JOB_NAME_BYTES + 1];
+    int64_t grace_us; /* how long the job's workers go on without a driver */
+    bool begun;       /* a driver has run, so workers may wait for the next driver */
+    bool runs;        /* the newest driver has run: it has sent FRONT_RUNS */
+    int64_t alone_us; /* the time since which no driver has run */
 
-    uint32_t stops; /* signals that end the job */
-    int stop_signal;
+    uint32_t stops;  /* how many signals have asked for the end of the job */
+    int stop_signal; /* the last of these signals */
     struct restarts restarts;
-    int64_t start_at_us;     /* when the next driver is started, while none lives */
+    int64_t start_at_us;     /* when the next driver is started, if `driver` is 0 */
     char former[FORMER_MAX]; /* how the last driver has ended */
 };
 
+/* True: this process ignores SIGHUP, as its starter (nohup) has set it. */
 bool front_ignores_hangup(void)
 {
     struct sigaction action;
@@ -61,7 +63,9 @@ bool front_ignores_hangup(void)
     return !sigaction(SIGHUP, NULL, &action) && action.sa_handler == SIG_IGN;
 }
 
-/* From now on the signals are read from a descriptor, beside the messages of the driver. */
+/* Blocks the signals that this process handles. They are then read from the descriptor
+ * front->signals, in the same poll as the messages of the driver. Returns 0, or -1: no descriptor
+ * is left. */
 static int front_block_signals(struct front *front)
 {
     static const int heard[] = { SIGINT, SIGTERM, SIGUSR1, SIGCHLD };
@@ -78,8 +82,9 @@ static int front_block_signals(struct front *front)
     return front->signals < 0 ? -1 : 0;
 }
 
-/* The child of a fork: nothing of the parent is left in it but the link to the parent. The service
- * manager hears of the job from the parent alone. */
+/* Called in the child after a fork: closes what belongs to the parent, `other_end` of the link too,
+ * and restores the signals. The service manager (systemd) hears of the job from the parent alone,
+ * so its variable is removed. */
 static void front_become_child(struct front *front, int other_end)
 {
     unsetenv(SERVICE_SOCKET);
@@ -99,28 +104,31 @@ static int front_next_signal(struct front *front)
                : 0;
 }
 
-/* Reaps all children that have ended: in a container, where this process is the first one, these
- * may be others too. true: the process `pid` was among them, and *ret_how is its wait status. */
-static bool front_reap(pid_t pid, int *ret_how)
+/* Reaps all children that have ended. In a container, where this process may be the first one,
+ * processes of others can be among them. True: the process `pid` was among them, and
+ * *ret_wait_status says how it ended. */
+static bool front_reap(pid_t pid, int *ret_wait_status)
 {
     bool found = false;
     pid_t ended;
-    int how;
+    int wait_status;
 
-    while ((ended = waitpid(-1, &how, WNOHANG)) > 0)
+    while ((ended = waitpid(-1, &wait_status, WNOHANG)) > 0)
         if (ended == pid) {
             found = true;
-            *ret_how = how;
+            *ret_wait_status = wait_status;
         }
     return found;
 }
 
-static int front_code(int how)
+/* Returns the exit code of a process by its wait status; 128 + the signal, as in a shell. */
+static int front_code(int wait_status)
 {
-    return WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
+    return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-/* Waits until a signal or a message comes, or until `until_us`. */
+/* Waits until a signal, or a message on `link`, comes, or until `until_us`. It may return earlier:
+ * after an hour. */
 static void front_await(const struct front *front, int link, int64_t until_us)
 {
     struct pollfd fds[] = {
@@ -134,7 +142,8 @@ static void front_await(const struct front *front, int link, int64_t until_us)
     (void)poll(fds, ARRAY_SIZE(fds), left_us > 0 ? (int)(left_us / TIME_MS) + 1 : 0);
 }
 
-/* Tells systemd, if it has started this process, that the job runs or ends, and how it does. */
+/* Tells systemd, if it has started this process, about the job. `news`: "READY=1\n", "STOPPING=1\n"
+ * or "", a state that systemd acts on; `text`: what it shows. */
 static void front_tell_service(const struct front *front, const char *news, const char *text)
 {
     char state[LIMIT_JOB_NAME_BYTES + FORMER_MAX + 64];
@@ -143,8 +152,8 @@ static void front_tell_service(const struct front *front, const char *news, cons
     service_tell(state);
 }
 
-/* Reads what the driver has said, and tells it to the process on the terminal too. The end of the
- * link is no event: the end of the driver is one. */
+/* Reads the messages of the driver, and passes them on to the process on the terminal (--detach). A
+ * link that has ended is only closed: not its end but SIGCHLD says that the driver has ended. */
 static void front_hear_driver(struct front *front)
 {
     struct front_msg msg;
@@ -152,7 +161,7 @@ static void front_hear_driver(struct front *front)
 
     while (front->link >= 0 && !(rc = front_link_take(front->link, &msg))) {
         if (msg.kind == FRONT_TAKEN) {
-            /* A job that was there before the first driver of this process has begun. */
+            /* A former process has begun the job already: the first driver takes it over. */
             front->begun = front->begun || (msg.begun && !*front->job);
             front->grace_us = msg.grace_us;
             memcpy(front->job, msg.job, sizeof(front->job));
@@ -173,26 +182,28 @@ static void front_hear_driver(struct front *front)
 /* ---- --detach: the process that stays on the terminal until the driver runs -------------------
  */
 
-/* Waits until the job runs in the background, or has failed to. Signals are passed on to `child`,
- * which is in another session. Returns the exit code. */
+/* The process on the terminal, with --detach: waits until the job runs in the background, or its
+ * start has failed. `child`, the process in the background, is in another session, so signals are
+ * passed on to it. Returns the exit code. */
 static int front_see_off(struct front *front, pid_t child)
 {
     char folder[LIMIT_PATH_BYTES + 16] = "";
     bool ended = false;
-    int how = 0;
-    int number;
+    int wait_status = 0;
+    int signal_number;
 
     while (!front->runs && !ended) {
         front_await(front, front->link, TIME_NEVER);
-        while ((number = front_next_signal(front)))
-            if (number == SIGCHLD)
-                ended = front_reap(child, &how) || ended;
+        while ((signal_number = front_next_signal(front)))
+            if (signal_number == SIGCHLD)
+                ended = front_reap(child, &wait_status) || ended;
             else
-                (void)kill(child, number);
-        front_hear_driver(front); /* last, so no message of a child that has ended is missed */
+                (void)kill(child, signal_number);
+        front_hear_driver(front); /* read after the signals, so that no message of a child that has
+                                     ended is missed */
     }
     if (!front->runs)
-        return front_code(how);
+        return front_code(wait_status);
     if (front->config->state_dir)
         snprintf(folder, sizeof(folder), " --state-dir %s", front->config->state_dir);
     printf("%s\n", front->job);
@@ -204,8 +215,9 @@ static int front_see_off(struct front *front, pid_t child)
     return 0;
 }
 
-/* Goes on in a child process in a session of its own. true: this is that child. false: this is the
- * process on the terminal, and *ret_status is its exit code. */
+/* For --detach: forks a child process in a session of its own, which goes on with the job. True:
+ * this is the child. False: this is the process on the terminal, which has nothing left to do but
+ * to end with *ret_status. */
 static bool front_detach(struct front *front, int *ret_status)
 {
     struct hvd_err err;
@@ -239,7 +251,9 @@ static bool front_detach(struct front *front, int *ret_status)
 /* ---- the parent of the driver -----------------------------------------------------------------
  */
 
-/* Forks a driver. true: this is the driver, and *ret_order is for it. */
+/* Forks a driver. True: this is the driver's process, and *ret_order is what the parent tells it.
+ * False: this is the parent; if no process could be started, start_at_us says when it tries again.
+ */
 static bool front_start(struct front *front, struct front_order *ret_order)
 {
     struct front_msg stop = { .kind = FRONT_STOP,
@@ -266,7 +280,8 @@ static bool front_start(struct front *front, struct front_order *ret_order)
     }
     if (front->driver < 0) {
         front->driver = 0;
-        front->start_at_us = restarts_next(&front->restarts, false, clock_now_us());
+        front->start_at_us =
+            restarts_next(&front->restarts, false /* it did not run */, clock_now_us());
         log_warning(JOB, "no driver can be started: %s", err.text);
         return false;
     }
@@ -278,8 +293,8 @@ static bool front_start(struct front *front, struct front_order *ret_order)
     return false;
 }
 
-/* Says that this process starts no further driver, and what is to be done. Returns the exit code.
- */
+/* Prints that this process starts no further driver, and how the user can go on. Returns the exit
+ * code. */
 static int front_give_up(const struct front *front, int code)
 {
     const char *state_dir = front->config->state_dir;
@@ -297,14 +312,14 @@ static int front_give_up(const struct front *front, int code)
     return CODE_BROKEN;
 }
 
-/* Decides after the end of a driver, with the wait status `how`. true: this process ends with
- * *ret_status. false: the next driver is started at start_at_us. */
-static bool front_after(struct front *front, int how, int *ret_status)
+/* Decides what follows the end of a driver, whose wait status is given. True: this process ends
+ * with *ret_status. False: the next driver is started at start_at_us. */
+static bool front_after(struct front *front, int wait_status, int *ret_status)
 {
-    const int number = WIFSIGNALED(how) ? WTERMSIG(how) : 0;
+    const int signal_number = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
     const pid_t driver = front->driver;
     int64_t now_us = clock_now_us();
-    int code = front_code(how);
+    int code = front_code(wait_status);
     char wait[TIME_TEXT_MAX], signal[TEXT_SIGNAL_MAX];
     bool wanted;
 
@@ -313,22 +328,22 @@ static bool front_after(struct front *front, int how, int *ret_status)
     if (front->link >= 0)
         close(front->link);
     front->link = -1;
-    if (number)
+    if (signal_number)
         snprintf(front->former, FORMER_MAX, "the driver (pid %d) died of %s", (int)driver,
-                 text_signal(number, signal));
+                 text_signal(signal_number, signal));
     else
         snprintf(front->former, FORMER_MAX, "the driver (pid %d) ended with code %d", (int)driver,
                  code);
     if (!*front->job) {
-        if (number && number != front->stop_signal)
+        if (signal_number && signal_number != front->stop_signal)
             fprintf(stderr, "%s: %s, and nothing was started\n", program, front->former);
         return true;
     }
-    /* The next driver is needed when this one died of a signal or, after the job had begun, broke
-     * down; and also when it was to take a running job over and refused to begin, for example
-     * because a file is missing: the job then has no driver. */
-    wanted =
-        number || (front->begun && (code == CODE_BROKEN || (code == CODE_USAGE && !front->runs)));
+    /* The next driver is needed if this one died of a signal, or broke down after the job had
+     * begun. It is also needed if this one should take over a running job but refused to begin
+     * (CODE_USAGE), for example because a file is missing: the job has no driver then. */
+    wanted = signal_number ||
+             (front->begun && (code == CODE_BROKEN || (code == CODE_USAGE && !front->runs)));
     if (!wanted)
         return true;
     if (front->runs)
@@ -337,6 +352,8 @@ static bool front_after(struct front *front, int how, int *ret_status)
     front->start_at_us = restarts_next(&front->restarts, front->runs, now_us);
     if (front->start_at_us == now_us)
         return false;
+    /* The next driver cannot start at once. The parent does not wait for it, and ends, if the user
+     * has ended the job, if the job has not begun, or if the workers end before that start. */
     if (front->stops || !front->begun || front->start_at_us - front->alone_us > front->grace_us) {
         *ret_status = front_give_up(front, code);
         return true;
@@ -346,52 +363,58 @@ static bool front_after(struct front *front, int how, int *ret_status)
     return false;
 }
 
-/* Starts drivers until the job needs none, and waits for their ends. */
+/* The main loop of the parent: starts drivers until the job needs none, passes signals on to them,
+ * and waits for their ends. Returns the exit code of the parent; in the driver's process, that of
+ * the driver. */
 static int front_drive(struct front *front)
 {
     struct front_order order;
     struct front_msg msg;
     int status = CODE_BROKEN;
-    int how, number;
+    int wait_status, signal_number;
     bool ended;
 
     for (;;) {
         if (!front->driver && clock_now_us() >= front->start_at_us && front_start(front, &order))
             return front->drive(front->arg, &order);
         front_await(front, front->link, front->driver ? TIME_NEVER : front->start_at_us);
-        /* The last words of a driver that has ended are read before its end counts. */
+        /* The messages of a driver that has ended are read before its end counts. */
         ended = false;
-        while ((number = front_next_signal(front))) {
+        while ((signal_number = front_next_signal(front))) {
             front_hear_driver(front);
-            if (number == SIGCHLD) {
-                ended = front_reap(front->driver, &how) || ended;
+            if (signal_number == SIGCHLD) {
+                ended = front_reap(front->driver, &wait_status) || ended;
                 continue;
             }
-            msg = (struct front_msg){ .kind = FRONT_STOP, .signal = number };
-            if (number == SIGUSR1)
+            msg = (struct front_msg){ .kind = FRONT_STOP, .signal = signal_number };
+            if (signal_number == SIGUSR1)
                 msg.kind = FRONT_LOOK;
-            if (number == SIGHUP) {
+            if (signal_number == SIGHUP) {
                 msg.kind = FRONT_HANGUP;
                 file_leave_terminal();
             }
             if (msg.kind == FRONT_STOP) {
                 msg.count = ++front->stops;
-                front->stop_signal = number;
-                front->start_at_us = clock_now_us(); /* no wait: the next driver ends the job */
+                front->stop_signal = signal_number;
+                /* If no driver lives, the next one starts at once, only to end the job. */
+                front->start_at_us = clock_now_us();
                 front_tell_service(front, "STOPPING=1\n", "a signal ends the job");
-                /* A driver that has not taken the folder has no handlers yet: the signal ends it,
-                 * as it would end a program without a parent. */
+                /* A driver that has not taken the job's folder yet has no handlers: the signal ends
+                 * it, as it would end a program without a parent. */
                 if (front->driver && !*front->job)
-                    (void)kill(front->driver, number);
+                    (void)kill(front->driver, signal_number);
             }
             front_link_send(front->link, &msg);
         }
         front_hear_driver(front);
-        if (ended && front_after(front, how, &status))
+        if (ended && front_after(front, wait_status, &status))
             return status;
     }
 }
 
+/* Starts the drivers of the job. The processes from the terminal down are: with --detach the
+ * process that stays on the terminal until the job runs; with `restart` the parent of the drivers;
+ * and the driver, which calls `drive`. */
 int front_run(const struct front_config *config, front_drive_fn drive, void *arg)
 {
     struct front front = { .config = config,
@@ -404,7 +427,7 @@ int front_run(const struct front_config *config, front_drive_fn drive, void *arg
     struct front_order alone = { .link = -1, .detach = config->detach };
     int status = 0;
 
-    (void)fflush(NULL); /* no child may print what waits in a buffer here */
+    (void)fflush(NULL); /* a child must not print what is still in a buffer of this process */
     if (config->detach && !front_detach(&front, &status)) {
         close(front.signals);
         if (front.link >= 0)

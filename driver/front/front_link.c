@@ -1,6 +1,7 @@
 /*
  * front_link.c: the messages between a driver and its parent. front.c calls it in the parent, run.c
- * and driver/io/parent.c in the driver. A message that is not whole counts as the end of the link.
+ * and driver/io/parent.c in the driver. A message of the wrong size or kind counts as the end of
+ * the link.
  */
 #include "driver/front/front_link.h"
 
@@ -9,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* Makes a pair of sockets, on which each message arrives whole or not at all (SOCK_SEQPACKET), and
+ * on which no call waits. */
 int front_link_open(int ret_fds[2], struct hvd_err *err)
 {
     if (!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ret_fds))
@@ -22,6 +25,8 @@ void front_link_send(int fd, const struct front_msg *msg)
         (void)TEMP_FAILURE_RETRY(send(fd, msg, sizeof(*msg), MSG_NOSIGNAL));
 }
 
+/* Takes the next message. HVD_E_BUSY: there is none now. HVD_E_LOST: the other process has closed
+ * the link, or what came is no message. */
 int front_link_take(int fd, struct front_msg *ret_msg)
 {
     struct front_msg msg;

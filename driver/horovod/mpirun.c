@@ -1,7 +1,7 @@
 /*
- * mpirun.c: reads words of mpirun's command line that guides for Horovod use. options.c calls it
- * after it has read the command line. A word that asks for a change is never ignored: it sets the
- * option that says the same, or it is refused.
+ * mpirun.c: reads options of mpirun's command line that guides for Horovod use. options.c calls it
+ * after it has read the command line. An option that asks for a change is never ignored: it sets
+ * the option of hvd-elastic that says the same, or it is refused.
  */
 #include "driver/horovod/mpirun.h"
 
@@ -11,13 +11,14 @@
 
 #include <string.h>
 
-/* A parameter of -mca. A value that consists of words in `holds` is accepted, because what it asks
- * for happens in any case. Any other value sets `option` to the value with `sign` before it, or is
- * refused if `option` is NULL. */
+/* A parameter of -mca, "NAME VALUE". A value whose words are all in `holds` is accepted without
+ * effect, because what it asks for happens in any case. Any other value becomes the value of our
+ * `option`, with `sign` before it; if `option` is NULL, it is refused. */
 /* clang-format off */
 static const struct mca_row {
     const char *name;
-    const char *holds; /* " word word "; NULL: no value is accepted; "": each value is */
+    /* " word word "; NULL: no value is accepted without effect; "": every value is */
+    const char *holds;
     const char *option;
     const char *sign;
 } mca_rows[] = {
@@ -33,15 +34,16 @@ static const struct mca_row {
 };
 /* clang-format on */
 
-/* Reads one item of -mca, "NAME VALUE". Accepts it without effect, sets *ret_given to the option
- * that says the same (`value` holds the text of that option), or refuses it. */
+/* Reads one item of -mca, "NAME VALUE". Accepts it without effect; or sets *ret_given to the option
+ * of hvd-elastic that says the same (`value` keeps the text of that option); or refuses it with an
+ * error. */
 static int take_parameter(struct opt_set *set, const char *item, struct buf *value,
                           struct opt_given *ret_given, struct hvd_err *err)
 {
     struct span rest = { item, strlen(item) };
     const struct mca_row *row = NULL;
     char quoted[TEXT_QUOTE_MAX];
-    struct span name, left, part, word, words;
+    struct span name, unread, part, word, words;
     bool holds;
     int rc;
 
@@ -57,8 +59,8 @@ static int take_parameter(struct opt_set *set, const char *item, struct buf *val
     /* The value is accepted if each of its words, as in "self,tcp", is in row->holds. If row->holds
      * is "", each value is accepted. */
     holds = row && row->holds;
-    left = rest;
-    while (holds && *row->holds && span_next(&left, ',', &part)) {
+    unread = rest;
+    while (holds && *row->holds && span_next(&unread, ',', &part)) {
         words = (struct span){ row->holds, strlen(row->holds) };
         holds = false;
         while (!holds && span_next(&words, ' ', &word))
@@ -84,9 +86,9 @@ static int take_parameter(struct opt_set *set, const char *item, struct buf *val
     return 0;
 }
 
-/* Reads the words -bind-to, -map-by and -mca. Only values that hold in any case are accepted
- * without effect. Options that -mca items stand for are set together, or none of them
- * (opt_take). */
+/* Reads the values of -bind-to, -map-by and -mca. A value that holds in any case is accepted
+ * without effect. The options that items of -mca stand for are set all together, or after an error
+ * none of them (opt_take). */
 int horovod_mpirun(struct opt_set *set, const struct mpirun_words *words, struct hvd_err *err)
 {
     struct opt_given given[LIMIT_MCA_ITEMS];

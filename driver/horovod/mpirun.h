@@ -1,6 +1,6 @@
 /*
- * mpirun.h: words of mpirun's command lines: -bind-to, -map-by, -mca. Words that an option of
- * hvd-elastic can express set that option. Words that ask for what happens in any case have no
+ * mpirun.h: options of mpirun's command line: -bind-to, -map-by, -mca. If an option of hvd-elastic
+ * says the same, that option is set. An option that asks for what happens in any case has no
  * effect. All others are refused with an error that says what to write instead.
  */
 #ifndef DRIVER_HOROVOD_MPIRUN_H
@@ -14,9 +14,9 @@ struct mpirun_words {
     const struct opt_list *mca; /* the options -mca; each item is "NAME VALUE" */
 };
 
-/* Sets the options that the words stand for, as options of the command line. HVD_E_UNSUPPORTED: a
- * word asks for a thing that hvd-elastic does not have; HVD_E_INVAL: the command line has both a
- * word and the option that the word stands for. */
+/* Sets the options of hvd-elastic that `words` stand for, as if the command line had them.
+ * HVD_E_UNSUPPORTED: a word asks for what hvd-elastic does not have. HVD_E_INVAL: the command line
+ * also has the option that a word stands for. */
 int horovod_mpirun(struct opt_set *set, const struct mpirun_words *words,
                    struct hvd_err *err) MUST_CHECK;
 

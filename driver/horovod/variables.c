@@ -1,9 +1,9 @@
 /*
  * variables.c: reads the HOROVOD_* variables. options.c calls it after the command line and before
  * the other sources. If the value of one variable is wrong, such as a word in place of a number, no
- * variable counts, and the driver does not start: the error names the variable. A variable that
- * asks for a thing that hvd-elastic does not have never stops a job, because images and shells set
- * such variables for other programs. The user is told its name.
+ * variable is used, and the driver does not start: the error names the variable. A variable that
+ * asks for what hvd-elastic does not have never stops a job, because images and shells set such
+ * variables for other programs; the user is told the name of the variable.
  */
 #include "driver/horovod/variables.h"
 
@@ -16,7 +16,7 @@
 
 #define PREFIX   "HOROVOD_"
 #define MB       ((uint64_t)1024 * 1024)
-#define TEXT_MAX 24 /* a converted value: a number, or a word */
+#define TEXT_MAX 24 /* the size of a converted value: a number, or a word */
 
 /* How the value of a variable becomes the value of the option. */
 enum variable_unit {
@@ -71,6 +71,8 @@ static const struct variable {
 };
 /* clang-format on */
 
+/* The options that the variables set, collected for opt_take. Entry i of the three arrays is the
+ * option i, the text of its value if that was converted, and the name of its variable. */
 struct variables_reader {
     size_t count; /* the number of options in `given` */
     struct opt_given given[ARRAY_SIZE(variables)];
@@ -78,8 +80,8 @@ struct variables_reader {
     char names[ARRAY_SIZE(variables)][sizeof(PREFIX) + OPT_NAME_MAX];
 };
 
-/* Converts the value of a variable to the value of its option. *ret_value is `text` or `converted`;
- * NULL: the value has no effect in hvd-elastic. */
+/* Converts the value of a variable (`text`) to the value of its option. *ret_value is then `text`
+ * itself, `converted`, or a word; NULL: this value has no effect in hvd-elastic. */
 static int convert(const struct variable *variable, const char *text, char converted[TEXT_MAX],
                    const char **ret_value, struct hvd_err *err)
 {
@@ -120,9 +122,9 @@ static int convert(const struct variable *variable, const char *text, char conve
     return rc;
 }
 
-/* Reads the HOROVOD_* variables of envp into options. All values are read first and taken together
- * at the end (opt_take), so a wrong value leaves all options as they were. `unused` gets the names
- * of variables without effect. */
+/* Reads the HOROVOD_* variables of envp into options. All values are read first and set together at
+ * the end (opt_take), so a wrong value leaves all options unchanged. `unused` gets the names of
+ * variables without effect. */
 int horovod_variables(struct opt_set *set, char *const *envp, struct buf *unused,
                       struct hvd_err *err)
 {
@@ -137,7 +139,8 @@ int horovod_variables(struct opt_set *set, char *const *envp, struct buf *unused
         const struct variable *variable = NULL;
         const char *value = NULL;
 
-        /* If envp has a variable twice, the first one counts, as with getenv. */
+        /* `first`: the entry is a HOROVOD_ variable, and no earlier entry has its name. Of two
+         * entries with one name the first counts, as with getenv. */
         for (char *const *earlier = envp; first && earlier != entry; earlier++)
             first = strncmp(*earlier, *entry, strcspn(*entry, "=") + 1) != 0;
         if (!first)

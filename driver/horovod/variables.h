@@ -1,6 +1,7 @@
 /*
- * variables.h: reads the HOROVOD_* variables into the options that correspond to them. Every other
- * source of an option (the command line, HVD_*, a config file) wins over them.
+ * variables.h: reads the HOROVOD_* variables into the options that correspond to them. An option
+ * that is given in any other way (the command line, HVD_*, a config file) counts more than such a
+ * variable.
  */
 #ifndef DRIVER_HOROVOD_VARIABLES_H
 #define DRIVER_HOROVOD_VARIABLES_H

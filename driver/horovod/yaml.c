@@ -16,11 +16,11 @@
 #define PLACE_MAX 4096 /* the most bytes of "FILE:LINE", such as "job.yaml:3" */
 
 enum yaml_kind {
-    YAML_SAME,      /* the key's value is the option's value */
-    YAML_YES_OR_NO, /* a flag */
-    YAML_ENABLED,   /* the flag "enabled", which turns its whole section on or off */
-    YAML_CONTROLLER,
-    YAML_NO_EFFECT /* a key of old versions of Horovod, which is ignored */
+    YAML_SAME,       /* the key's value is the option's value */
+    YAML_YES_OR_NO,  /* the value is a flag, such as true or no */
+    YAML_ENABLED,    /* the flag "enabled", which turns its whole section on or off */
+    YAML_CONTROLLER, /* only the value "gloo" is accepted */
+    YAML_NO_EFFECT   /* a key of old versions of Horovod, which is ignored */
 };
 
 /* clang-format off */
@@ -64,28 +64,31 @@ static const struct yaml_key {
 };
 /* clang-format on */
 
+/* One reading of a config file by libyaml. */
 struct yaml_reader {
     yaml_parser_t parser;
-    yaml_event_t event;
+    yaml_event_t event; /* the part of the file that libyaml has read last */
     struct span text;
     const char *path;
     struct hvd_err *err;
-    /* what the file says about each key in `keys` */
+    /* for each row of `keys`: where the file has this key, and its value */
     struct {
-        /* the line of the section, only in the first row with its name; 0: the file does not have
-         * it */
+        /* the line where the section begins, only in the first row of the section; 0: the file does
+         * not have the section */
         size_t section_line;
-        size_t line; /* 0: the file does not have this key */
-        char *value; /* NULL: the key has no value */
+        size_t line; /* the line of the key; 0: the file does not have it */
+        char *value; /* the value of the key; NULL: it has none */
     } found[ARRAY_SIZE(keys)];
 };
 
+/* Returns the line of the event that was read last; the first is 1. */
 static size_t event_line(const struct yaml_reader *reader)
 {
     return reader->event.start_mark.line + 1;
 }
 
-/* Sets an error that names `culprit` and the line of the event that was read last. */
+/* Sets an error that names `culprit`, a wrong text in the file, and the line of the event that was
+ * read last. Returns HVD_E_INVAL. */
 static int yaml_refuse(const struct yaml_reader *reader, struct span culprit, const char *why)
 {
     char quoted[TEXT_QUOTE_MAX];
@@ -94,7 +97,8 @@ static int yaml_refuse(const struct yaml_reader *reader, struct span culprit, co
                    text_quote(culprit.at, culprit.length, quoted), why);
 }
 
-/* Reads the next event of libyaml, and frees the event before it. */
+/* Frees the present event of libyaml, and reads the next one. A tag at a value or mapping, such as
+ * !!int, is an error. */
 static int yaml_next(struct yaml_reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
@@ -118,8 +122,8 @@ static int yaml_next(struct yaml_reader *reader)
         return err_set(reader->err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
     line = parser->problem_mark.line + 1;
     if (parser->error == YAML_READER_ERROR) {
-        /* The text has a byte that is not UTF-8. libyaml says only its offset, so the lines are
-         * counted here. */
+        /* The text has a byte that is not UTF-8. libyaml gives only its offset in the file, so its
+         * line is counted here. */
         line = 1;
         for (size_t i = 0; i < parser->problem_offset && i < reader->text.length; i++)
             line += reader->text.at[i] == '\n';
@@ -147,7 +151,7 @@ static struct span scalar(const struct yaml_reader *reader)
                           reader->event.data.scalar.length };
 }
 
-/* true: `key` is equal to `name`, or has dashes in place of underscores. */
+/* True: `key` of the file is equal to `name`, or has dashes in place of its underscores. */
 static bool is_key(struct span key, const char *name)
 {
     if (key.length != strlen(name))
@@ -159,7 +163,7 @@ static bool is_key(struct span key, const char *name)
     return true;
 }
 
-/* Sets *line to the line of a key or section. Fails if *line is not 0, because then the file has
+/* Sets *line to the line of the key or section `name`. Fails if *line is set already: the file has
  * this key twice. */
 static int note_line(const struct yaml_reader *reader, const char *name, size_t *line)
 {
@@ -171,8 +175,8 @@ static int note_line(const struct yaml_reader *reader, const char *name, size_t 
     return 0;
 }
 
-/* Reads the value of a key into `found`. `key` is the index of its row in `keys`. An empty value
- * and null count as no value (NULL). */
+/* Reads the value of a key into reader->found[key], where `key` is the index of its row in `keys`.
+ * An empty value, null and ~ without quotes count as no value (NULL). */
 static int read_value(struct yaml_reader *reader, size_t key)
 {
     static const char *const words[] = { "false", "true", "no", "yes", "off", "on", "0", "1" };
@@ -202,8 +206,9 @@ static int read_value(struct yaml_reader *reader, size_t key)
     reader->found[key].value = value;
     if (kind != YAML_YES_OR_NO && kind != YAML_ENABLED)
         return 0;
-    /* A flag must be one of the words that base/opt_value.c accepts. They are checked here, because
-     * a flag without an option, or with an option that is refused, is checked nowhere else. */
+    /* A flag must be one of the words that base/opt_value.c accepts. All flags are checked here,
+     * because a flag whose row has no option, or an option that is refused, is checked nowhere
+     * else. */
     for (size_t i = 0; i < ARRAY_SIZE(words); i++)
         if (!strcmp(value, words[i]))
             return 0;
@@ -211,9 +216,9 @@ static int read_value(struct yaml_reader *reader, size_t key)
                    event_line(reader), keys[key].name, text_quote(value, strlen(value), quoted));
 }
 
-/* Reads the key and the value of one pair. `section` is the section of the pair; "": the pair is
- * outside the sections, and its key may name a section. *ret_section is the section that begins
- * with this pair, or NULL. */
+/* Reads one pair of the file; its key is the present event. `section` is the section in which the
+ * pair stands; "": the pair is outside the sections, and its key may name a section. *ret_section
+ * is the section that begins with this pair; NULL: none does. */
 static int read_pair(struct yaml_reader *reader, const char *section, const char **ret_section)
 {
     const char *names[ARRAY_SIZE(keys)], *nearest = NULL;
@@ -239,7 +244,7 @@ static int read_pair(struct yaml_reader *reader, const char *section, const char
             return rc;
         if (reader->event.type == YAML_MAPPING_START_EVENT)
             *ret_section = keys[i].section;
-        /* An empty value is allowed: it is a section without keys. */
+        /* A section without keys has an empty value. */
         else if (reader->event.type != YAML_SCALAR_EVENT || scalar(reader).length)
             return err_set(reader->err, HVD_E_INVAL,
                            "%s:%zu: %s: this key is a section; write the keys of the section "
@@ -248,7 +253,7 @@ static int read_pair(struct yaml_reader *reader, const char *section, const char
         return 0;
     }
 
-    /* The key is unknown: the error proposes the nearest known name of the section. */
+    /* The key is unknown: the error proposes the nearest name that is known in this section. */
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
         if (!*section && *keys[i].section)
             names[count++] = keys[i].section;
@@ -269,9 +274,9 @@ static int read_pair(struct yaml_reader *reader, const char *section, const char
     return yaml_refuse(reader, key, why);
 }
 
-/* Sets the options from the values that were found: all values, or none if one is wrong (opt_take).
- * `off`: the section of the value is turned off by its key "enabled". `unused` gets the keys
- * without effect. */
+/* Sets the options from the values that were found in the file: all values, or none if one is wrong
+ * (opt_take). `off` is true for a value whose section is turned off by the section's key "enabled".
+ * `unused` gets the keys without effect. */
 static int take_found(struct yaml_reader *reader, struct opt_set *set, struct buf *unused)
 {
     struct opt_given given[ARRAY_SIZE(keys)];
@@ -285,8 +290,8 @@ static int take_found(struct yaml_reader *reader, struct opt_set *set, struct bu
         const char *on;
         bool off = false;
 
-        /* If the key "enabled" of a section is false, the section does not count. The section
-         * autotune must even have this key to count, as in Horovod. */
+        /* A section whose key "enabled" is false does not count. The section autotune, whose row
+         * for "enabled" has an option, also does not count without this key, as in Horovod. */
         for (size_t k = 0; k < ARRAY_SIZE(keys) && value; k++) {
             if (k == i || keys[k].kind != YAML_ENABLED ||
                 strcmp(keys[k].section, keys[i].section) != 0)
@@ -307,7 +312,8 @@ static int take_found(struct yaml_reader *reader, struct opt_set *set, struct bu
         else if (keys[i].kind == YAML_NO_EFFECT || (row && opt_refuses(row, value))) {
             rc = buf_printf(unused, "%s%s:%zu: %s", unused->length ? ", " : "", reader->path,
                             reader->found[i].line, keys[i].name);
-            if (rc == HVD_E_LIMIT) /* the list is only shown to the user: its beginning is enough */
+            if (rc == HVD_E_LIMIT) /* the list is too long; it is only shown to the user, and its
+                                      beginning is enough */
                 rc = 0;
         } else if (row && row->kind != OPT_REFUSED) {
             buf_init(&places[count], PLACE_MAX);
@@ -326,8 +332,9 @@ static int take_found(struct yaml_reader *reader, struct opt_set *set, struct bu
     return rc;
 }
 
-/* True: the config file looks like YAML, because its first line that says anything begins as YAML
- * does, or has a name and a colon. A file of hvd-elastic has "name = value" there. */
+/* True: the config file looks like YAML. Its first line that is neither empty nor a comment
+ * decides: it begins as YAML does, or has a name and a colon. In a file of hvd-elastic this line is
+ * "name = value". */
 bool horovod_yaml_is(struct span text)
 {
     static const char mark[] = "\xef\xbb\xbf"; /* the byte order mark */
@@ -343,6 +350,7 @@ bool horovod_yaml_is(struct span text)
         if (!line.length || line.at[0] == '#')
             continue;
         if (strchr("%{\"'", line.at[0]) || (line.length >= 3 && !memcmp(line.at, "---", 3)))
+            /* strchr also finds a NUL, which is no beginning of YAML. */
             return line.at[0] != '\0';
         while (length < line.length && line.at[length] && strchr(name, line.at[length]))
             length++;
@@ -352,7 +360,8 @@ bool horovod_yaml_is(struct span text)
     return false;
 }
 
-/* Reads the text of the YAML file `path` into options. `unused` gets the keys without effect. */
+/* Reads `text`, the contents of the YAML file `path`, into options. `unused` gets the keys without
+ * effect. */
 int horovod_yaml(struct opt_set *set, const char *path, struct span text, struct buf *unused,
                  struct hvd_err *err)
 {

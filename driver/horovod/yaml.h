@@ -10,14 +10,14 @@
 #include "base/opt.h"
 #include "base/text.h"
 
-/* true: the text is meant as YAML, and not as lines of "name = value". The first line that is
- * neither empty nor a comment decides. */
+/* True: the text of a config file is meant as YAML, and not as lines of "name = value". The first
+ * line that is neither empty nor a comment decides. */
 bool horovod_yaml_is(struct span text);
 
-/* Reads the keys of Horovod's config file into the options of `set`, with the same rank as a config
- * file of hvd-elastic. Only Horovod's own keys are known, with underscores or with dashes; keys
- * that have no effect are appended to *unused, separated by ", ". `path` is only for error texts.
- * Fails with HVD_E_INVAL or another code; the error begins with path and line. */
+/* Reads the keys of Horovod's config file into the options of `set`, which count as much as those
+ * of a config file of hvd-elastic. Only Horovod's own keys are known, with underscores or with
+ * dashes; keys without effect are appended to *unused, separated by ", ". `path` is only for error
+ * texts. Fails with HVD_E_INVAL or another code; the error begins with path and line. */
 int horovod_yaml(struct opt_set *set, const char *path, struct span text, struct buf *unused,
                  struct hvd_err *err) MUST_CHECK;
 

@@ -24,15 +24,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BUCKETS    1024 /* the size of the hash table of hosts */
-#define WORDS_MAX  (LIMIT_OPTION_ITEMS + 32)
-#define SSH_FAILED 255 /* the exit code of ssh if ssh itself fails */
-/* The exit code of a shell if the command does not exist; 126: it is not executable. */
+#define BUCKETS    1024                      /* the number of lists in the hash table of hosts */
+#define WORDS_MAX  (LIMIT_OPTION_ITEMS + 32) /* the most words of a command */
+#define SSH_FAILED 255                       /* the exit code of ssh if ssh itself fails */
+/* The exit code of a shell if the command does not exist. The code before it, 126, says that the
+ * command is not executable. */
 #define NO_SUCH 127
-/* the end of an error about --launcher */
+/* the end of each error text about --launcher */
 #define LAUNCHER_WAYS \
     "name ssh, or a command that is called as COMMAND... HOST AGENT-COMMAND-LINE, such as rsh"
 
+/* The words of the command of one start. */
 struct launch_words {
     /* The words are borrowed from the config and from the texts below; the last word is NULL. */
     struct VEC(const char *) argv;
@@ -53,6 +55,7 @@ static int words_add(struct launch_words *words, const char *word)
     return rc;
 }
 
+/* Appends all words of `list`, which ends in NULL; list NULL: none. */
 static int words_add_all(struct launch_words *words, const char *const *list)
 {
     int rc = 0;
@@ -62,6 +65,7 @@ static int words_add_all(struct launch_words *words, const char *const *list)
     return rc;
 }
 
+/* Appends an option of ssh: two words, such as "-p" and "22". */
 static int words_add_option(struct launch_words *words, const char *flag, const char *value)
 {
     int rc = words_add(words, flag);
@@ -69,9 +73,9 @@ static int words_add_option(struct launch_words *words, const char *flag, const 
     return rc ? rc : words_add(words, value);
 }
 
-/* Returns the last line of standard error that may say why the start failed. Lines that ssh and
- * kubectl often print at their end, and that give no reason, are used only if there is no other
- * line. */
+/* Returns the last line of standard error that may say why a start failed. A line that begins like
+ * one of `noise`, which ssh and kubectl often print at their end, gives no reason: it is the result
+ * only if no other line exists. */
 static struct span last_line(const struct stderr_tail *stderr_tail)
 {
     static const char *const noise[] = {
@@ -105,26 +109,26 @@ static struct span last_line(const struct stderr_tail *stderr_tail)
 /* ---- starts --------------------------------------------------------------------------------- */
 
 /*
- * The states of a start. A start waits until fewer than config.parallel starts run, and until no
- * other start of its host runs or has an end that the owner was not told.
+ * The states of a start. A start waits while config.parallel starts run. It also waits while an
+ * earlier start of its host runs, or has ended without the owner having been told.
  *
  *     waiting ──► running ──► done ──► freed, once the owner was told
  */
 enum start_state { START_WAITING, START_RUNNING, START_DONE };
 
 struct start {
-    struct list link;    /* in launcher->starts[state] */
-    struct list by_host; /* in the hash table's list for its host */
+    struct list link;    /* in the list of all starts in this state, launcher->starts[state] */
+    struct list by_host; /* in the list of the hash table (launcher->buckets) for its host */
     struct launcher *launcher;
     enum start_state state;
     char *host;
-    bool local;
+    bool local;  /* the host is this machine, so no ssh is needed */
     char *input; /* the agent's standard input, which holds the host's key */
     struct launch_words words;
     struct command_spec spec;
-    struct command *command;
-    bool worked;
-    struct hvd_err failure; /* why the start has failed */
+    struct command *command; /* the command while it runs, else NULL */
+    bool worked;             /* the command has exited with status 0 */
+    struct hvd_err failure;  /* why the start has failed */
 };
 
 struct launcher {
@@ -132,16 +136,16 @@ struct launcher {
     struct launch_config config;
     struct launch_ops ops;
     void *arg;
-    struct buf remote;
-    struct list starts[START_DONE + 1];
-    uint32_t running;
+    struct buf remote;                  /* the command line that starts hvd-agent on another host */
+    struct list starts[START_DONE + 1]; /* for each state the starts that are in it */
+    uint32_t running;                   /* the number of starts in START_RUNNING */
     /* activated when a start may begin, or when the owner must be told how a start ended */
     struct event work_event;
-    struct list buckets[BUCKETS];
+    struct list buckets[BUCKETS]; /* a hash table of all starts by their host */
 };
 
-/* Returns the list of all starts whose hosts have the same hash. A hash table is used because a job
- * may have LIMIT_HOSTS hosts. */
+/* Returns the list of all starts whose hosts have the same hash (FNV-1a). A hash table is used
+ * because a job may have LIMIT_HOSTS hosts. */
 static struct list *launch_bucket(struct launcher *launcher, const char *host)
 {
     uint32_t hash = 2166136261u;
@@ -164,11 +168,13 @@ static struct start *launch_find(struct launcher *launcher, const char *host,
     return NULL;
 }
 
+/* Makes the event loop call launch_run_starts in its next iteration. */
 static void launch_wake(struct launcher *launcher)
 {
     event_active(&launcher->work_event, EV_TIMEOUT, 1);
 }
 
+/* Moves a start to the end of the list of its new state. */
 static void start_set_state(struct start *start, enum start_state state)
 {
     list_remove(&start->link);
@@ -176,7 +182,8 @@ static void start_set_state(struct start *start, enum start_state state)
     list_append(&start->launcher->starts[state], &start->link);
 }
 
-/* Overwrites the text before it is freed, because it holds the key of the host. */
+/* Overwrites the input of an agent before the memory is freed, because it holds the key of the
+ * host. */
 static void start_forget_input(char *text)
 {
     if (text)
@@ -198,9 +205,10 @@ static void start_free(struct start *start)
     mem_free(start);
 }
 
-/* Called when the command of a start has ended. The start has worked if the command exits with
- * status 0. Otherwise start->failure names the host, quotes the most useful line of standard error,
- * and ends with a remedy if one is known. */
+/* Called by the event loop when the command of a start has ended. The start has worked if the
+ * command exited with status 0. Otherwise start->failure names the host, quotes the last useful
+ * line of standard error, and ends with a remedy if one is known: `known` has parts of error lines
+ * of ssh. `agent_says`: the line is one of hvd-agent itself. */
 static void start_on_ended(void *arg, const struct command_end *end)
 {
     static const char nothing[] = "the program printed no reason", agent[] = "hvd-agent: ";
@@ -235,15 +243,15 @@ static void start_on_ended(void *arg, const struct command_end *end)
         if (memmem(line.at, line.length, known[i].part, strlen(known[i].part)))
             remedy = known[i].remedy;
     if (start->worked) {
-        /* the start has worked, so there is no failure to describe */
+        /* nothing to describe: start->failure is used only after a failure */
     } else if (end->how == COMMAND_EXITED && ssh && end->value == SSH_FAILED) {
         err_set(err, HVD_E_LOST, "ssh to %s: %.*s (%d); %s", start->host, (int)line.length, line.at,
                 SSH_FAILED, remedy);
     } else if (end->how == COMMAND_EXITED && !ssh && !start->local && !missing && !agent_says) {
-        /* No exit code tells a failure of this command from a failure of the agent. */
+        /* A command of --launcher: its exit code may be its own or that of the agent. */
         err_set(err, HVD_E_LOST, "%s to %s: %.*s (exit code %d); %s", name, start->host,
                 (int)line.length, line.at, end->value, remedy);
-    } else if (end->how == COMMAND_EXITED) { /* ssh passes on the agent's exit code */
+    } else if (end->how == COMMAND_EXITED) { /* the exit code of the agent, which ssh passes on */
         err_set(err, HVD_E_LOST, "hvd-agent on %s: %.*s (exit code %d)%s", start->host,
                 (int)line.length, line.at, end->value,
                 missing ? "; install hvd-agent on this host, or give its path with --agent-path"
@@ -262,9 +270,9 @@ static void start_on_ended(void *arg, const struct command_end *end)
     launch_wake(launcher);
 }
 
-/* Runs hvd-agent on this machine, or ssh or the command of --launcher for the host, with the input
- * that the agent reads. The input has no time limit of its own: config.limit_us is for the whole
- * start. On failure start->failure says why. */
+/* Runs the command of a start: hvd-agent on this machine; or for another host ssh or the command of
+ * --launcher. The command gets the agent's input on its standard input. config.limit_us is for the
+ * whole start, and the input has no limit of its own. On failure start->failure says why. */
 static int start_run(struct start *start)
 {
     static const struct command_ops ops = { .ended = start_on_ended };
@@ -281,8 +289,9 @@ static int start_run(struct start *start)
     bool ssh = !start->local && !config->launcher;
     int rc = words_add_all(words, start->local ? local : ssh ? always : config->launcher);
 
-    /* ssh takes the first of two equal options. BatchMode is first, so ssh never asks for a
-     * password. Other usual options follow those of the user, so the user may override them. */
+    /* Of two equal options ssh takes the first. BatchMode (`always`) comes before the options of
+     * the user, so ssh never asks for a password. The options in `usual` come after them, so the
+     * user may set other values. */
     snprintf(words->port, sizeof(words->port), "%" PRIu64, config->ssh_port);
     if (!rc && ssh && config->ssh_port)
         rc = words_add_option(words, "-p", words->port);
@@ -317,8 +326,8 @@ static int start_run(struct start *start)
     return rc;
 }
 
-/* The callback of work_event: begins all starts that may begin, then tells the owner how one start
- * has ended. */
+/* The callback of work_event (launch_wake): begins all starts that may begin, then tells the owner
+ * how one start has ended. */
 static void launch_run_starts(evutil_socket_t fd, short what, void *arg)
 {
     struct launcher *launcher = arg;
@@ -331,8 +340,8 @@ static void launch_run_starts(evutil_socket_t fd, short what, void *arg)
         start = CONTAINER_OF(it, struct start, link);
         if (launcher->running >= launcher->config.parallel)
             break;
-        /* Another start of the same host that runs, or whose end the owner was not told yet, must
-         * come first. */
+        /* A start of the same host that runs, or whose end the owner does not know yet, comes
+         * first. */
         if (launch_find(launcher, start->host, START_RUNNING) ||
             launch_find(launcher, start->host, START_DONE))
             continue;
@@ -348,8 +357,8 @@ static void launch_run_starts(evutil_socket_t fd, short what, void *arg)
     start = CONTAINER_OF(done->next, struct start, link);
     list_remove(&start->link);
     list_remove(&start->by_host);
-    launch_wake(launcher); /* the next start of the same host may begin now */
-    /* The owner may free the launcher in its callback, so the launcher is not used after it. */
+    launch_wake(launcher); /* another start may have ended, or may begin now */
+    /* The owner may free the launcher in its callback, so nothing below uses the launcher. */
     if (start->worked)
         launcher->ops.started(launcher->arg, start->host);
     else
@@ -357,8 +366,8 @@ static void launch_run_starts(evutil_socket_t fd, short what, void *arg)
     start_free(start);
 }
 
-/* Checks the options of ssh, the command of --launcher and the agent's path, before a job is
- * made. */
+/* Checks the options of ssh, the command of --launcher and the agent's path, before anything is
+ * made for a job. */
 int launch_check(const struct launch_config *config, struct hvd_err *err)
 {
     const char *key = config->ssh_identity_file, *path = config->agent_path;
@@ -398,9 +407,9 @@ int launch_check(const struct launch_config *config, struct hvd_err *err)
     return 0;
 }
 
-/* Makes a launcher without starts. `remote` becomes the command line for another host: it
- * starts the agent of --agent-path; without that option the agent with the path that it has here,
- * or if there is none, hvd-agent of the PATH there. */
+/* Makes a launcher without starts. `remote` becomes the command line for other hosts: it starts the
+ * agent of --agent-path; without that option the agent at config->local_path, or if the other host
+ * has no such file, hvd-agent of its PATH. */
 int launch_create(struct event_base *base, const struct launch_config *config,
                   const struct launch_ops *ops, void *arg, struct launcher **ret_launcher,
                   struct hvd_err *err)
@@ -412,7 +421,6 @@ int launch_create(struct event_base *base, const struct launch_config *config,
 
     if (rc)
         return rc;
-    /* Wrong options are reported by launch_check, before the first start. */
     launcher = mem_zalloc(sizeof(*launcher));
     if (!launcher)
         return err_set(err, HVD_E_NOMEM, "no memory to start agents; free memory on this host");
@@ -429,8 +437,8 @@ int launch_create(struct event_base *base, const struct launch_config *config,
     event_assign(&launcher->work_event, base, -1, 0, launch_run_starts, launcher);
     remote = &launcher->remote;
     buf_init(remote, (size_t)8 * LIMIT_PATH_BYTES);
-    /* The command for the shell of the other host, as one word. That login shell need not be sh,
-     * but must know exec and single quotes. */
+    /* The command line is one word for the login shell of the other host. That shell need not be
+     * sh, but must know `exec` and single quotes. */
     if (path)
         rc = buf_append_text(remote, "exec ");
     else if (config->local_path[0] != '/')
@@ -438,7 +446,8 @@ int launch_create(struct event_base *base, const struct launch_config *config,
     else
         rc = buf_append_text(remote, "exec sh -c 'if [ -x \"$1\" ]; then exec \"$1\" --stdin; fi; "
                                      "exec hvd-agent --stdin' sh ");
-    /* The path is put in single quotes, because a shell reads it. */
+    /* The path stands in single quotes, because a shell reads it; a quote in the path becomes '\''.
+     */
     if (path || config->local_path[0] == '/') {
         if (!rc)
             rc = buf_append_text(remote, "'");
@@ -464,7 +473,7 @@ void launch_free(struct launcher *launcher)
 {
     if (!launcher)
         return;
-    /* Agents that run are not ended: they belong to the job and not to this driver. */
+    /* Agents that already run are not ended: they belong to the job, not to this driver. */
     for (size_t i = 0; i < ARRAY_SIZE(launcher->starts); i++)
         LIST_EACH_SAFE (it, after, &launcher->starts[i])
             start_free(CONTAINER_OF(it, struct start, link));
@@ -473,8 +482,8 @@ void launch_free(struct launcher *launcher)
     mem_free(launcher);
 }
 
-/* Requests the start of the agent on this host; `input` is what the agent reads. The owner is told
- * later how the start ended. `local`: the host is this machine, so no ssh is needed. */
+/* Requests the start of the agent on `host`; the agent reads `input`. The owner is told later how
+ * the start has ended. `local`: the host is this machine, so no ssh is needed. */
 int launch_start(struct launcher *launcher, const char *host, bool local, const char *input,
                  struct hvd_err *err)
 {
@@ -485,7 +494,7 @@ int launch_start(struct launcher *launcher, const char *host, bool local, const 
     if (rc)
         return rc;
     copy = mem_strdup(input);
-    /* If a start of this host still waits, it gets the newer input, and no second start is made. */
+    /* A start of this host that still waits gets the newer input, and no second start is made. */
     if (start && copy) {
         start_forget_input(start->input);
         start->input = copy;

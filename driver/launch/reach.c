@@ -1,10 +1,10 @@
 /*
  * reach.c: finds out where a host is. driver/io asks for each host on which it may start an agent.
  * Addresses and "localhost" are answered without a lookup; names are looked up on at most
- * LOOKUPS_THREADS threads, because getaddrinfo blocks. A lookup belongs to the threads from
- * reach_ask until it is in `done`. The owner gets one answer for each question, at most one in each
- * iteration of the event loop. reach_free never waits for a lookup: if threads are busy then, the
- * last of them frees struct lookups.
+ * LOOKUPS_THREADS threads, because getaddrinfo blocks. The threads own a lookup from reach_ask
+ * until it is in the list `done`. The owner of the reach gets one answer for each question, at most
+ * one in each iteration of the event loop. reach_free never waits for getaddrinfo: if threads are
+ * in it then, the last of them frees struct lookups.
  */
 #include "driver/launch/reach.h"
 
@@ -26,28 +26,31 @@
 
 #define LOOKUPS_THREADS 4
 
+/* One question: the name of a host, and what was found for it. */
 struct lookup {
     struct list link;
     char host[LIMIT_HOST_NAME_BYTES + 1];
-    int code;   /* the result of getaddrinfo: 0 or EAI_... */
-    int number; /* errno when code is EAI_SYSTEM */
+    int code;         /* the result of getaddrinfo: 0 or EAI_... */
+    int error_number; /* errno when code is EAI_SYSTEM */
     struct route_address addresses[LIMIT_ADDRESSES];
     size_t count;
 };
 
+/* The data that the owner's thread and the threads of the lookups share. */
 struct lookups {
-    pthread_mutex_t lock; /* protects all fields below */
-    pthread_cond_t changed;
-    struct list waiting;
+    pthread_mutex_t lock;   /* protects all fields below */
+    pthread_cond_t changed; /* `waiting` has a new lookup, or `threads` or `ended` has changed */
+    struct list waiting;    /* lookups that no thread has taken yet */
     size_t waiting_count;
-    struct list done;
-    unsigned threads;
-    unsigned busy; /* threads that are inside getaddrinfo */
-    bool ended;    /* the owner has called reach_free; the last thread frees this struct */
-    /* an eventfd that is readable when `done` has lookups; -1: reach_free has closed it */
+    struct list done; /* lookups with a result, for reach_on_lookups */
+    unsigned threads; /* threads that have not ended */
+    unsigned busy;    /* threads that are inside getaddrinfo */
+    bool ended;       /* the owner has called reach_free: all threads end */
+    /* an eventfd that wakes the event loop when `done` has lookups; -1: reach_free has closed it */
     int fd;
 };
 
+/* Frees what the threads share; called by the last user: reach_free, or the last thread. */
 static void lookups_destroy(struct lookups *lookups)
 {
     pthread_cond_destroy(&lookups->changed);
@@ -56,7 +59,7 @@ static void lookups_destroy(struct lookups *lookups)
 }
 
 /* The function of the threads: takes lookups from `waiting`, looks up their host names, and puts
- * them into `done`. */
+ * them into `done`, until reach_free is called. */
 static void *lookups_thread(void *arg)
 {
     const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM };
@@ -80,7 +83,7 @@ static void *lookups_thread(void *arg)
         /* getaddrinfo may block for long, so the lock is released meanwhile. */
         pthread_mutex_unlock(&lookups->lock);
         lookup->code = getaddrinfo(lookup->host, NULL, &hints, &info);
-        lookup->number = errno;
+        lookup->error_number = errno;
         for (struct addrinfo *it = info; it && lookup->count < LIMIT_ADDRESSES; it = it->ai_next)
             if (route_take(&lookup->addresses[lookup->count], it->ai_addr, it->ai_addrlen))
                 lookup->count++;
@@ -97,8 +100,8 @@ static void *lookups_thread(void *arg)
             ;
     }
     lookups->threads--;
-    /* reach_free has closed the descriptor, so no answer is wanted any more: this thread frees the
-     * rest. */
+    /* If reach_free has closed the descriptor, it did not wait for this thread: the last such
+     * thread frees struct lookups. */
     last = lookups->threads == 0 && lookups->fd < 0;
     pthread_cond_broadcast(&lookups->changed);
     pthread_mutex_unlock(&lookups->lock);
@@ -107,6 +110,7 @@ static void *lookups_thread(void *arg)
     return NULL;
 }
 
+/* Frees all lookups of a list. */
 static void lookups_free_all(struct list *list)
 {
     LIST_EACH_SAFE (it, after, list) {
@@ -120,18 +124,19 @@ struct reach {
     reach_fn *answered;
     void *arg;
     struct lookups *lookups;
-    struct event looked_up;
-    struct list ready; /* lookups that are done, and whose answer the owner has not got */
-    struct event tell_event;
+    struct event looked_up;  /* of the eventfd lookups->fd: calls reach_on_lookups */
+    struct list ready;       /* lookups with a result that the owner has not been told yet */
+    struct event tell_event; /* calls reach_tell in the next iteration of the event loop */
 };
 
+/* Makes the event loop call reach_tell in its next iteration. */
 static void reach_wake(struct reach *reach)
 {
     event_active(&reach->tell_event, EV_TIMEOUT, 1);
 }
 
-/* Gives the owner the answer to one lookup. If more lookups are done, the next iteration of the
- * event loop gives the next answer. */
+/* Called by the event loop: gives the owner the answer to the first lookup in `ready`. If more
+ * lookups are there, the next iteration of the event loop gives the next answer. */
 static void reach_tell(evutil_socket_t fd, short what, void *arg)
 {
     struct reach *reach = arg;
@@ -153,19 +158,19 @@ static void reach_tell(evutil_socket_t fd, short what, void *arg)
                      "%s: the host's name cannot be looked up: %s; check the name, and the DNS of "
                      "this machine",
                      lookup->host,
-                     lookup->code == EAI_SYSTEM ? strerror(lookup->number)
+                     lookup->code == EAI_SYSTEM ? strerror(lookup->error_number)
                                                 : gai_strerror(lookup->code));
     else
         rc = route_find(lookup->host, lookup->addresses, lookup->count, reach->interfaces, &answer,
                         &err);
-    /* The owner may free the reach in its callback, so the reach is not used after it. */
+    /* The owner may free the reach in its callback, so nothing below uses the reach. */
     reach->answered(reach->arg, lookup->host, rc ? NULL : &answer, rc ? err.text : NULL);
     mem_free(lookup);
 }
 
-/* Called when threads have finished lookups: takes them over for reach_tell, which gives their
- * answers to the owner. The lock is
- * held for the read, so no lookup that is announced stays in `done`. */
+/* Called by the event loop when threads have put lookups into `done`: moves all of them to `ready`,
+ * from which reach_tell answers. The lock is held for the read, so no lookup whose write to the
+ * eventfd was read here stays in `done`. */
 static void reach_on_lookups(evutil_socket_t fd, short what, void *arg)
 {
     struct reach *reach = arg;
@@ -211,8 +216,8 @@ int reach_ask(struct reach *reach, const char *host)
         lookup->count = 1;
     } else if (!lookup->code) {
         pthread_mutex_lock(&lookups->lock);
-        /* One more thread is started when all threads are busy. If it cannot be started, a busy
-         * thread does this lookup later. */
+        /* When all threads are busy, one more is started. If it cannot be started, one of the busy
+         * threads does this lookup later; if there is no thread at all, the lookup fails. */
         if (lookups->threads < LOOKUPS_THREADS &&
             lookups->busy + lookups->waiting_count >= lookups->threads &&
             !thread_start(&thread, 0, lookups_thread, lookups)) {
@@ -235,8 +240,8 @@ int reach_ask(struct reach *reach, const char *host)
     return 0;
 }
 
-/* Makes a reach without threads, which reach_ask starts when they are needed. `looked_up` is the
- * event of the descriptor with which the threads wake the event loop. */
+/* Makes a reach without threads; reach_ask starts them when they are needed. `looked_up` is the
+ * event of the eventfd with which the threads wake the event loop. */
 int reach_create(struct event_base *base, const char *interfaces, reach_fn *answered, void *arg,
                  struct reach **ret_reach, struct hvd_err *err)
 {
@@ -289,8 +294,9 @@ int reach_create(struct event_base *base, const char *interfaces, reach_fn *answ
     return rc;
 }
 
-/* Frees the reach. Idle threads end at once, and this function waits for them. It does not wait for
- * busy threads: the last of them frees struct lookups when its lookup is over. */
+/* Frees the reach. Threads without a lookup end at once, and this function waits for them. It does
+ * not wait for threads in getaddrinfo (`busy`): the last of them frees struct lookups when its
+ * lookup is over. */
 void reach_free(struct reach *reach)
 {
     struct lookups *lookups = reach ? reach->lookups : NULL;
@@ -307,6 +313,7 @@ void reach_free(struct reach *reach)
         lookups_free_all(&lookups->waiting);
         lookups_free_all(&lookups->done);
         pthread_cond_broadcast(&lookups->changed);
+        /* A thread that ends signals `changed`. */
         while (lookups->threads > lookups->busy)
             pthread_cond_wait(&lookups->changed, &lookups->lock);
         if (lookups->fd >= 0)

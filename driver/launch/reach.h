@@ -1,6 +1,6 @@
 /*
  * reach.h: finds out where a host is: whether the host is this machine, and which address of this
- * machine the host can dial. Names are looked up on a thread, because a lookup may take long.
+ * machine the host can dial. Names are looked up on other threads, because a lookup may take long.
  */
 #ifndef DRIVER_LAUNCH_REACH_H
 #define DRIVER_LAUNCH_REACH_H
@@ -13,18 +13,20 @@ struct reach;
 #define REACH_ADDRESS_MAX 64
 
 struct reach_answer {
-    bool local;  /* the host is this machine */
-    bool inside; /* only this machine can dial `source` */
-    /* The numeric address of this machine on the route to the host. */
+    bool local;  /* true: the host is this machine */
+    bool inside; /* true: `source` is a loopback address, which only this machine can dial */
+    /* The address of this machine, as a numeric text, at which the host can dial it. */
     char source[REACH_ADDRESS_MAX];
 };
 
-/* The callback for one question. `answer` is NULL after a failure; then `why` says the reason. */
+/* The callback with the answer to one question (reach_ask). After a failure `answer` is NULL, and
+ * `why` is the reason. */
 typedef void reach_fn(void *arg, const char *host, const struct reach_answer *answer,
                       const char *why);
 
-/* Creates a reach. `interfaces`: one of these interfaces must have the address `source`, even for a
- * loopback host (see route.h); NULL: any interface may have it. The names are checked. */
+/* Creates a reach. `interfaces`: the names of --network-interface, of which one must have the
+ * address `source`, even for a loopback host (see route.h); NULL: any interface may have it. Names
+ * that do not exist are an error. */
 int reach_create(struct event_base *base, const char *interfaces, reach_fn *answered, void *arg,
                  struct reach **ret_reach, struct hvd_err *err) MUST_CHECK;
 void reach_free(struct reach *reach);

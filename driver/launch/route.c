@@ -1,6 +1,6 @@
 /*
- * route.c: judges the addresses of a host and the route to it by what the kernel of this machine
- * knows. reach.c calls it. Nothing is looked up and nothing is sent, so no call blocks.
+ * route.c: judges the addresses of a host and the route to the host by what the kernel of this
+ * machine knows. reach.c calls it. No name is looked up and no packet is sent, so no call blocks.
  */
 #include "driver/launch/route.h"
 
@@ -17,8 +17,9 @@
 
 #define NO_PORT 9 /* any port, because nothing is sent */
 
-/* Copies an IPv4 or IPv6 address of the system into *address; an IPv4 address in the form of IPv6
- * (::ffff:1.2.3.4) becomes IPv4. False: another kind of address. */
+/* Copies an IPv4 or IPv6 address into *address; an IPv4 address in the form of IPv6
+ * (::ffff:1.2.3.4, whose last four bytes are the IPv4 address) becomes IPv4. False: the address is
+ * of another family. */
 bool route_take(struct route_address *address, const struct sockaddr *from, socklen_t length)
 {
     struct route_address taken = { .of.four.sin_family = AF_UNSPEC };
@@ -40,8 +41,9 @@ bool route_take(struct route_address *address, const struct sockaddr *from, sock
     return true;
 }
 
-/* Reads a numeric address. Returns false if the text is not a numeric address. inet_pton does not
- * read zones (fe80::1%eth0). getaddrinfo with AI_NUMERICHOST does, and looks nothing up. */
+/* Reads a numeric address. False: the text is not one. inet_pton does not read zones
+ * (fe80::1%eth0), so IPv6 addresses are read by getaddrinfo, which looks nothing up with
+ * AI_NUMERICHOST. */
 bool route_parse(struct route_address *address, const char *text)
 {
     const struct addrinfo hints = { .ai_family = AF_INET6,
@@ -68,6 +70,7 @@ static socklen_t address_length(const struct route_address *address)
                                                 : sizeof(address->of.six);
 }
 
+/* True: the address is in 127.0.0.0/8, or is ::1. */
 static bool route_is_loopback(const struct route_address *address)
 {
     if (address->of.any.sa_family == AF_INET)
@@ -75,6 +78,7 @@ static bool route_is_loopback(const struct route_address *address)
     return IN6_IS_ADDR_LOOPBACK(&address->of.six.sin6_addr);
 }
 
+/* True: `host` is "localhost", or a numeric loopback address. A name is not looked up. */
 bool route_names_loopback(const char *host)
 {
     struct route_address address;
@@ -89,6 +93,7 @@ static bool is_link_local(const struct route_address *address)
            IN6_IS_ADDR_LINKLOCAL(&address->of.six.sin6_addr);
 }
 
+/* Writes the address as a numeric text. Returns 0, or an EAI_ code. */
 static int address_show(const struct route_address *address, char text[REACH_ADDRESS_MAX])
 {
     return getnameinfo(&address->of.any, address_length(address), text, REACH_ADDRESS_MAX, NULL, 0,
@@ -107,15 +112,15 @@ static bool is_same_address(const struct route_address *one, const struct route_
            (!is_link_local(one) || one->of.six.sin6_scope_id == other->of.six.sin6_scope_id);
 }
 
-/* Finds the source address that the kernel chooses for `to`. The connect of a datagram socket sends
- * nothing. Returns 0 or an errno. */
+/* Finds the source address that the kernel chooses for packets to `to`. It is asked by the connect
+ * of a datagram socket, which sends nothing. Returns 0 or an errno. */
 static int route_ask_kernel(const struct route_address *to, struct route_address *ret_source)
 {
     int fd = socket(to->of.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct route_address target = *to;
     struct route_address source = { .of.four.sin_family = AF_UNSPEC };
     socklen_t length = sizeof(source.of);
-    int number = 0;
+    int error_number = 0;
 
     if (fd < 0)
         return errno;
@@ -125,15 +130,15 @@ static int route_ask_kernel(const struct route_address *to, struct route_address
         target.of.six.sin6_port = htons(NO_PORT);
     if (connect(fd, &target.of.any, address_length(&target)) ||
         getsockname(fd, &source.of.any, &length))
-        number = errno;
+        error_number = errno;
     else
         *ret_source = source;
     close(fd);
-    return number;
+    return error_number;
 }
 
-/* true: --network-interface allows this interface. After a "^" the list names the interfaces that
- * must not be used. */
+/* True: `interfaces`, the list of --network-interface, allows the interface `name`. A list that
+ * begins with "^" names the interfaces that must not be used. */
 static bool may_use(const char *interfaces, const char *name)
 {
     bool excludes = *interfaces == '^', listed = false;
@@ -146,9 +151,9 @@ static bool may_use(const char *interfaces, const char *name)
 }
 
 /* Finds an address of an interface that `interfaces` allows, and that has the name `only` if `only`
- * is not empty. If `source` is not NULL, the address must be equal to it. Otherwise the host `to`
- * must be able to dial the address: it is link-local exactly if `to` is, and it is a loopback
- * address only if `only` names the interface. Returns 0 or an errno. */
+ * is not empty. With `source` the address must be equal to *source. Without it the host `to` must
+ * be able to dial the address: a link-local address fits only a link-local `to`, and a loopback
+ * address fits only if `only` names its interface. Returns 0 or an errno. */
 static int route_search_interfaces(const struct route_address *to, const char *interfaces,
                                    struct span only, const struct ifaddrs *all,
                                    const struct route_address *source,
@@ -171,11 +176,13 @@ static int route_search_interfaces(const struct route_address *to, const char *i
     return EADDRNOTAVAIL;
 }
 
-/* Finds the first of the host's addresses of this family to which there is a route, and sets
- * answer->source. Returns 0 or HVD_E_NOTFOUND; then *number is the errno of the last address. */
+/* Finds the first of the host's addresses of `family` to which there is a route, and sets
+ * answer->source. Returns 0 or HVD_E_NOTFOUND; *error_number is then the errno for the last
+ * address. */
 static int route_find_of_family(const struct route_address *addresses, size_t count,
                                 sa_family_t family, const char *interfaces,
-                                const struct ifaddrs *all, struct reach_answer *answer, int *number)
+                                const struct ifaddrs *all, struct reach_answer *answer,
+                                int *error_number)
 {
     const struct span none = { NULL, 0 };
 
@@ -188,28 +195,28 @@ static int route_find_of_family(const struct route_address *addresses, size_t co
         if (to->of.any.sa_family != family)
             continue;
         if (!interfaces) {
-            *number = route_ask_kernel(to, &from);
+            *error_number = route_ask_kernel(to, &from);
         } else if (!route_ask_kernel(to, &kernels) &&
                    !route_search_interfaces(to, interfaces, none, all, &kernels, &from)) {
-            *number = 0; /* the kernel's own choice is an address of these interfaces */
+            *error_number = 0; /* the kernel's choice belongs to these interfaces */
         } else if (*interfaces == '^') {
-            *number = route_search_interfaces(to, interfaces, none, all, NULL, &from);
+            *error_number = route_search_interfaces(to, interfaces, none, all, NULL, &from);
         } else {
-            *number = EADDRNOTAVAIL;
-            while (*number && span_next(&rest, ',', &name))
-                *number = route_search_interfaces(to, interfaces, name, all, NULL, &from);
+            *error_number = EADDRNOTAVAIL;
+            while (*error_number && span_next(&rest, ',', &name))
+                *error_number = route_search_interfaces(to, interfaces, name, all, NULL, &from);
         }
-        if (!*number && address_show(&from, answer->source))
-            *number = EAFNOSUPPORT;
-        if (!*number)
+        if (!*error_number && address_show(&from, answer->source))
+            *error_number = EAFNOSUPPORT;
+        if (!*error_number)
             return 0;
     }
     return HVD_E_NOTFOUND;
 }
 
-/* Finds out whether the host with these addresses is this machine (`local`), at which address of
- * this machine it can dial the driver (`source`), and whether only this machine can (`inside`).
- * `interfaces` NULL: any interface. */
+/* Finds out whether the host with these addresses is this machine (answer.local), at which address
+ * of this machine it can dial the driver (answer.source), and whether only this machine can dial
+ * that address (answer.inside). `interfaces` NULL: any interface. */
 int route_find(const char *host, const struct route_address *addresses, size_t count,
                const char *interfaces, struct reach_answer *ret_answer, struct hvd_err *err)
 {
@@ -217,7 +224,7 @@ int route_find(const char *host, const struct route_address *addresses, size_t c
     struct reach_answer answer = { .local = false };
     char text[REACH_ADDRESS_MAX];
     struct ifaddrs *all;
-    int number = 0;
+    int error_number = 0;
     int rc;
 
     if (count == 0)
@@ -232,8 +239,8 @@ int route_find(const char *host, const struct route_address *addresses, size_t c
      * also have other addresses. */
     for (size_t i = 0; i < count && !answer.local; i++) {
         answer.local = route_is_loopback(&addresses[i]);
-        /* A bind would not show whether the address is one of this machine, because with
-         * ip_nonlocal_bind a bind works for any address. */
+        /* The list of all addresses is searched, because a bind proves nothing: with
+         * ip_nonlocal_bind it works for any address. */
         for (const struct ifaddrs *it = all; it && !answer.local; it = it->ifa_next)
             answer.local = it->ifa_addr &&
                            it->ifa_addr->sa_family == addresses[i].of.any.sa_family &&
@@ -242,27 +249,28 @@ int route_find(const char *host, const struct route_address *addresses, size_t c
     }
     /* IPv4 is tried first, because a host with both families may have no IPv6 route to other hosts.
      */
-    rc = route_find_of_family(addresses, count, AF_INET, interfaces, all, &answer, &number);
+    rc = route_find_of_family(addresses, count, AF_INET, interfaces, all, &answer, &error_number);
     if (rc)
-        rc = route_find_of_family(addresses, count, AF_INET6, interfaces, all, &answer, &number);
+        rc = route_find_of_family(addresses, count, AF_INET6, interfaces, all, &answer,
+                                  &error_number);
     freeifaddrs(all);
     if (rc && address_show(&addresses[0], text))
         text[0] = '\0';
-    if (rc && number == EADDRNOTAVAIL && interfaces)
+    if (rc && error_number == EADDRNOTAVAIL && interfaces)
         return err_set(err, HVD_E_NOTFOUND,
                        "%s: %s has no address that %s can reach; give this interface an address, "
                        "or choose another --network-interface",
                        host, interfaces, text);
     if (rc)
         return err_set(err, HVD_E_NOTFOUND, "%s: there is no route to %s: %s; see ip route", host,
-                       text, strerror(number));
+                       text, strerror(error_number));
     answer.inside = route_names_loopback(answer.source);
     *ret_answer = answer;
     return 0;
 }
 
-/* Checks that the interfaces of --network-interface exist, and that at least one is left if the
- * list excludes some ("^"). */
+/* Checks that the interfaces of --network-interface exist, and that a list that excludes some ("^")
+ * leaves at least one. */
 int route_check_interfaces(const char *interfaces, struct hvd_err *err)
 {
     struct if_nameindex *all = if_nameindex();
