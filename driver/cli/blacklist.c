@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* Makes "blacklist clear HOST" the request "clear" with the host or slot as its argument. If the
- * first word is not "clear", it is the name of the job. */
+/* Turns "blacklist clear HOST" into the request "clear" with the host or slot as its argument.
+ * Without the word "clear" nothing is done here: the first word is then the name of the job. */
 static int blacklist_read(struct cli_request *request, struct hvd_err *err)
 {
     if (!request->word_count || strcmp(request->words[0], "clear") != 0)

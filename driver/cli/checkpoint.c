@@ -1,8 +1,8 @@
 /*
  * checkpoint.c: the verb "checkpoint": a running job writes a checkpoint now. The core of the
- * driver does it (EVENT_WANT_CHECKPOINT). With --wait the driver answers when the checkpoint is
- * complete, or says why there is none; the training waits in neither case. verbs.c has the row of
- * this verb.
+ * driver requests it (EVENT_WANT_CHECKPOINT). With --wait the driver answers when the checkpoint is
+ * complete, or says why there is none; the training goes on meanwhile, with and without --wait.
+ * verbs.c has the row of this verb.
  */
 #include "driver/cli/verbs.h"
 

@@ -1,7 +1,7 @@
 /*
- * checkpoints.c: the verb "checkpoints": lists the checkpoints of a directory, verifies, exports or
- * prunes them. No driver is asked: the directory has it all. Only `prune` changes the directory,
- * and it removes nothing that the driver of a living job may still write.
+ * checkpoints.c: the verb "checkpoints": lists, verifies, exports or prunes the checkpoints of a
+ * directory. No driver is asked: all that the verb needs is in the directory. Only `prune` changes
+ * the directory, and it removes nothing that the driver of a living job may still write.
  */
 #include "driver/cli/verbs.h"
 
@@ -23,17 +23,19 @@
 #include <unistd.h>
 
 #define CHECKPOINTS_ANSWER_BYTES ((size_t)64 * 1024 * 1024)
-#define COMMAND_BYTES_MAX        (8 * 1024 * 1024)
+/* The most bytes of the file "command" in a job's folder. */
+#define COMMAND_BYTES_MAX (8 * 1024 * 1024)
 
 /* One run of the verb. */
 struct checkpoints {
     struct checkpoint_store *store;
-    const char *only; /* the folder of one checkpoint that was named; NULL: all of the directory */
+    /* the folder of the checkpoint that the operator named; NULL: all of the directory */
+    const char *only;
     bool json;
-    bool verify;
+    bool verify; /* read all bytes of each checkpoint, and compare the checksums */
     struct buf out;
-    struct json line; /* of `out` */
-    size_t broken;    /* checkpoints that were completed and cannot be used */
+    struct json line; /* writes JSON to `out` */
+    size_t broken;    /* how many checkpoints were completed but cannot be used */
     struct hvd_err *err;
 };
 
@@ -46,7 +48,7 @@ static uint64_t manifest_bytes_of(const struct checkpoint_manifest *manifest)
     return bytes;
 }
 
-/* Reads all bytes of the checkpoint. */
+/* Reads all bytes of the checkpoint, and compares them with its checksums. */
 static int verify_one(struct checkpoint_store *store, const struct checkpoint_manifest *manifest,
                       struct hvd_err *err)
 {
@@ -61,8 +63,9 @@ static int verify_one(struct checkpoint_store *store, const struct checkpoint_ma
     return rc;
 }
 
-/* Adds the row of one checkpoint, as JSON or as text. manifest: NULL if the checkpoint cannot be
- * loaded (code, why); then only its commit and the reason are known. */
+/* Adds the row of one checkpoint to the answer, as JSON or as text. manifest is NULL if the
+ * checkpoint cannot be loaded: `code` and `why` are then the reason, and only its commit is shown
+ * beside them. */
 static int show_row(struct checkpoints *run, uint64_t commit,
                     const struct checkpoint_manifest *manifest, int code, const char *why)
 {
@@ -97,8 +100,9 @@ static int show_row(struct checkpoints *run, uint64_t commit,
     return 0;
 }
 
-/* Shows one checkpoint, the newest first. One that was never completed is no failure; one that is
- * removed while it is looked at is left out. */
+/* Called by checkpoint_each for each checkpoint, the newest first: shows it. A checkpoint that was
+ * never completed (HVD_E_NOTFOUND) is no failure. A checkpoint that the job removes meanwhile is
+ * not shown. */
 static int show_folder(void *arg, const char *folder, uint64_t commit)
 {
     struct checkpoints *run = arg;
@@ -115,7 +119,8 @@ static int show_folder(void *arg, const char *folder, uint64_t commit)
     loaded = rc == 0;
     if (!rc && run->verify)
         rc = verify_one(run->store, &manifest, &why);
-    /* COMPLETE goes first when the job removes a checkpoint. */
+    /* When a job removes a checkpoint, it removes the file COMPLETE first: a checkpoint that has
+     * failed here and has no such file is being removed. */
     snprintf(name, sizeof(name), "%s/" CHECKPOINT_COMPLETE, folder);
     if (rc && !run->only && (loaded || rc != HVD_E_NOTFOUND) &&
         checkpoint_store_size(run->store, name, &bytes, NULL) == HVD_E_NOTFOUND) {
@@ -132,7 +137,8 @@ static int show_folder(void *arg, const char *folder, uint64_t commit)
     return printed;
 }
 
-/* Lists all checkpoints; with run->verify all their bytes are read. */
+/* Prints the list of all checkpoints; with run->verify all their bytes are read. HVD_E_CORRUPT: at
+ * least one checkpoint that was completed cannot be used. */
 static int show_all(struct checkpoints *run)
 {
     int rc = 0;
@@ -149,7 +155,7 @@ static int show_all(struct checkpoints *run)
     if (!rc)
         rc = checkpoint_each(run->store, show_folder, run, run->err);
     if (rc && rc != HVD_E_NOMEM && rc != HVD_E_LIMIT)
-        return rc; /* the list has said why */
+        return rc; /* run->err has the reason from checkpoint_each */
     if (!rc && run->json) {
         json_close(&run->line, ']');
         rc = json_end(&run->line);
@@ -166,7 +172,8 @@ static int show_all(struct checkpoints *run)
                : 0;
 }
 
-/* Copies one file of the checkpoint, and compares the checksum of each chunk. */
+/* Copies one file of the checkpoint `folder` from run->store to the same name in `to`. `chunk` is
+ * memory for STATE_CHUNK_BYTES. checkpoint_store_read and _write report errors in run->err. */
 static int export_file(struct checkpoints *run, struct checkpoint_store *to, const char *folder,
                        const struct checkpoint_file *file, void *chunk)
 {
@@ -179,8 +186,8 @@ static int export_file(struct checkpoints *run, struct checkpoint_store *to, con
     if (rc)
         return rc;
     for (uint64_t at = 0; !rc && at < file->bytes; at += STATE_CHUNK_BYTES) {
-        uint64_t left = file->bytes - at;
-        size_t bytes = left < STATE_CHUNK_BYTES ? (size_t)left : STATE_CHUNK_BYTES;
+        uint64_t rest = file->bytes - at;
+        size_t bytes = rest < STATE_CHUNK_BYTES ? (size_t)rest : STATE_CHUNK_BYTES;
 
         rc = checkpoint_store_read(run->store, name, at, chunk, bytes, run->err);
         if (!rc)
@@ -192,7 +199,8 @@ static int export_file(struct checkpoints *run, struct checkpoint_store *to, con
     return rc;
 }
 
-/* Copies the checkpoint into another directory, as a checkpoint there; it is verified first. */
+/* Copies the named checkpoint, or the newest complete one, into the directory `dest`, which becomes
+ * a directory of checkpoints. The checkpoint is verified before it is copied. */
 static int export_one(struct checkpoints *run, const char *dest)
 {
     struct checkpoint_manifest manifest = { .commit = 0 };
@@ -222,7 +230,8 @@ static int export_one(struct checkpoints *run, const char *dest)
     if (!rc)
         rc = checkpoint_write_complete(to, manifest.commit, sum, run->err);
     checkpoint_manifest_release(&manifest);
-    /* The copy is read back: a disk that lies is found here, and not when the copy is needed. */
+    /* The copy is read back, so that a disk that has not kept what was written is noticed now, and
+     * not when the copy is needed. */
     if (!rc && !(rc = checkpoint_load(to, folder, &manifest, run->err))) {
         rc = verify_one(to, &manifest, run->err);
         checkpoint_manifest_release(&manifest);
@@ -235,13 +244,15 @@ static int export_one(struct checkpoints *run, const char *dest)
     return rc;
 }
 
+/* Called by prune_checkpoints with each line that tells the operator what it does. */
 static void print_note(void *arg, const char *text)
 {
     (void)arg;
     printf("%s\n", text);
 }
 
-/* Removes all checkpoints but the newest complete ones; `keep_text` is the number of those. */
+/* Removes all checkpoints but the newest complete ones. `keep_text`: how many complete ones stay,
+ * as the operator wrote it. */
 static int prune_to_count(struct checkpoints *run, const char *keep_text)
 {
     struct span span = { keep_text, strlen(keep_text) };
@@ -252,17 +263,18 @@ static int prune_to_count(struct checkpoints *run, const char *keep_text)
 
     if (rc)
         return err_prefix(run->err, HVD_E_INVAL, "checkpoints prune");
-    rc = prune_checkpoints(run->store, keep, false, print_note, NULL, &removed, &kept, run->err);
+    rc = prune_checkpoints(run->store, keep, false /* an attempt may be under way */, print_note,
+                           NULL, &removed, &kept, run->err);
     if (rc)
         return rc;
     printf("%zu removed, %zu complete checkpoints stay\n", removed, kept);
     return 0;
 }
 
-/* Finds --checkpoint-dir among the options with which the driver of the job was started. The file
- * "command" in the folder of the job holds texts that each end with a NUL: a mark of the format,
- * the current folder of the driver, its options (lines of a config file), and others that are not
- * read here. */
+/* Finds --checkpoint-dir among the options with which the driver of the job was started, and writes
+ * its absolute path to `where`. The file "command" in the folder of the job has texts that each end
+ * with a NUL: a mark of the format, the current folder of the driver, its options (lines of a
+ * config file), and others that are not read here. */
 static int find_dir_of_job(const struct cli_request *request, char where[LIMIT_PATH_BYTES],
                            struct hvd_err *err)
 {
@@ -270,7 +282,7 @@ static int find_dir_of_job(const struct cli_request *request, char where[LIMIT_P
     const char *cwd = "", *lines = "", *value = NULL;
     char path[LIMIT_PATH_BYTES + 16];
     char *folder = NULL;
-    bool whole = false; /* a path from the root, or an address */
+    bool whole = false; /* the value is a path from the root, or an address */
     struct buf text;
     int rc = cli_find_job(request->options.state_dir, request->words[0], &folder, err);
 
@@ -287,6 +299,7 @@ static int find_dir_of_job(const struct cli_request *request, char where[LIMIT_P
         value = lines + sizeof(first) - 1;
     else if (strstr(lines, later))
         value = strstr(lines, later) + sizeof(later) - 1;
+    /* A value in quotes has characters that are escaped, and is not read here. */
     if (!rc && (!value || *value == '"')) {
         rc = err_set(err, HVD_E_NOTFOUND,
                      "job %s: its options have no plain --checkpoint-dir; write the path of the "
@@ -302,6 +315,7 @@ static int find_dir_of_job(const struct cli_request *request, char where[LIMIT_P
     return rc;
 }
 
+/* Checks the words of the verb: JOB or DIR, then nothing, "verify", "export DEST" or "prune N". */
 static int checkpoints_read(struct cli_request *request, struct hvd_err *err)
 {
     const char *where = cli_next_word(request);
@@ -327,6 +341,9 @@ static int checkpoints_read(struct cli_request *request, struct hvd_err *err)
     return 0;
 }
 
+/* Runs the verb: finds the directory of the checkpoints, opens it, and does what the second word
+ * says. A path whose last part is the folder of a checkpoint (DIR/commit-12.5) names this one
+ * checkpoint of DIR (run.only). */
 static int checkpoints_run(const struct cli_request *request, struct hvd_err *err)
 {
     const char *action = request->word_count > 1 ? request->words[1] : "";
@@ -342,7 +359,7 @@ static int checkpoints_run(const struct cli_request *request, struct hvd_err *er
                        "checkpoints: the path has more than %d bytes; give a shorter path",
                        LIMIT_PATH_BYTES - 1);
     snprintf(where, sizeof(where), "%s", request->words[0]);
-    /* A word without a slash that is no directory is the name of a job. */
+    /* A word without a slash that is no file or directory here is the name of a job. */
     if (!strchr(where, '/') && access(where, F_OK) &&
         (rc = find_dir_of_job(request, where, err)) != 0)
         return rc;

@@ -1,7 +1,8 @@
 /*
  * cli.c: one run of a verb, from the command line to the exit code that docs/cli.md promises.
  * main.c calls cli_main when the first word is a verb. Everything special about a verb is in its
- * row of verbs.c; this file treats all verbs alike, so a new verb changes nothing here.
+ * row of the table in verbs.c; this file treats all verbs alike, so a new verb changes nothing
+ * here.
  */
 #include "driver/cli/cli.h"
 
@@ -22,7 +23,8 @@
 /* The exit codes of docs/cli.md. */
 enum { CLI_DONE = 0, CLI_REFUSED = 1, CLI_USAGE = 2, CLI_BROKEN = 4, CLI_INTERRUPTED = 130 };
 
-#define FOLLOW_S     1 /* time between two answers with --follow */
+#define FOLLOW_S 1 /* the seconds between two answers with --follow */
+/* The sequence by which a terminal moves its cursor to the top left, and clears the screen. */
 #define CLEAR_SCREEN "\x1b[H\x1b[2J"
 
 bool cli_is_verb(const char *word)
@@ -30,6 +32,8 @@ bool cli_is_verb(const char *word)
     return cli_find_verb(word) != NULL;
 }
 
+/* Returns the index of a verb behind options that a verb may have, "--job x status". 0: there is no
+ * verb, or a word before it is no such option. */
 int cli_verb_behind_options(int argc, char **argv)
 {
     struct cli_options options = { .job = NULL };
@@ -39,7 +43,8 @@ int cli_verb_behind_options(int argc, char **argv)
     if (argc < 2 || argv[1][0] != '-' ||
         opt_init(&set, cli_option_table, cli_option_count, &options))
         return 0;
-    /* Words that are no options of a verb belong to a job. "--" says that a command follows. */
+    /* opt_argv fails at an option that no verb has: the command line is then that of a job. "--"
+     * says that the next word is the command of a job. */
     if (!opt_argv(&set, argc, argv, &read, NULL) && read < argc && cli_is_verb(argv[read]) &&
         strcmp(argv[read - 1], "--") != 0)
         at = read;
@@ -49,7 +54,8 @@ int cli_verb_behind_options(int argc, char **argv)
 
 /* ---- the command line ----------------------------------------------------------------------- */
 
-/* Makes the request from the words and options of the command line and the environment. */
+/* Makes the request of a verb from the words and options of the command line and from the
+ * environment. */
 static int cli_read_request(struct cli_request *request, int argc, char **argv, struct hvd_err *err)
 {
     const struct cli_options *options = &request->options;
@@ -58,8 +64,8 @@ static int cli_read_request(struct cli_request *request, int argc, char **argv, 
     int read = 0; /* how many words opt_argv has read before the next word that is no option */
     int rc;
 
-    /* Words and options may be in any order: opt_argv stops at each word, and the next call goes on
-     * after it. */
+    /* Words and options may be mixed: opt_argv reads options up to the next word, and the next call
+     * goes on behind that word. */
     for (; at < argc; request->words[request->word_count++] = argv[at]) {
         rc = opt_argv(&request->set, argc - at, argv + at, &read, err);
         if (rc)
@@ -74,7 +80,7 @@ static int cli_read_request(struct cli_request *request, int argc, char **argv, 
         return 0;
     rc = opt_env(&request->set, environ, err);
 
-    /* The verb takes its own words. One word that is left over names the job. */
+    /* The verb takes its own words (verb->read). One word that remains names the job. */
     request->ask = (struct msg_ask){ .verb = verb->name, .json = options->json };
     request->ask.args.items = request->args;
     if (!rc && verb->read)
@@ -86,8 +92,8 @@ static int cli_read_request(struct cli_request *request, int argc, char **argv, 
     if (request->words_read < request->word_count)
         return err_set(err, HVD_E_INVAL, "%s: one word too many; see 'hvd-elastic %s --help'",
                        request->words[request->words_read], verb->name);
-    /* Only --job on the command line may contradict the word. HVD_JOB may name another job, because
-     * in a worker it names the worker's own job. */
+    /* The word and --job must not name different jobs, but only --job on the command line counts
+     * here: HVD_JOB may name another job, because in a worker it names the worker's own job. */
     if (request->job && options->job && opt_source(&request->set, "job") == OPT_COMMAND_LINE &&
         strcmp(request->job, options->job) != 0)
         return err_set(err, HVD_E_INVAL,
@@ -115,7 +121,8 @@ static int cli_complain(const struct cli_request *request, int status, const str
     return status;
 }
 
-/* Returns the exit code for an error code of the search for a job or of the connection. */
+/* Returns the exit code for an error code: of the search for the job, of the connection to its
+ * driver, or of a verb that asks no driver. */
 static int cli_exit_code_of(int code)
 {
     switch (code) {
@@ -129,9 +136,10 @@ static int cli_exit_code_of(int code)
     }
 }
 
-/* Called when no driver of the job listens on this machine: answers without a driver, by the verb's
- * answer_offline or by a table made from the job's journal, and else prints why there is no driver.
- * `folder` NULL: the job has no folder here, and `err` already says why. Returns the exit code. */
+/* Called when no driver of the job listens on this machine. Answers without a driver, by the verb's
+ * answer_offline or by a table made from the job's journal (orphan_table); else prints why there is
+ * no driver. `folder` NULL: the job has no folder here, and `err` already says why. Returns the
+ * exit code. */
 static int cli_answer_offline(struct cli_request *request, const char *folder, struct hvd_err *err)
 {
     const struct cli_options *options = &request->options;
@@ -151,12 +159,12 @@ static int cli_answer_offline(struct cli_request *request, const char *folder, s
     struct buf out;
     int rc = HVD_E_NOTFOUND;
 
-    /* An answer that goes on (--follow) needs a driver. For a verb that ends the driver, `follow`
-     * only means that the verb waits for the end. */
+    /* An answer that goes on (ask.follow) needs a driver. But for a verb that ends the driver,
+     * ask.follow only means that the verb waits for the end. */
     if (request->verb->answer_offline && (!request->ask.follow || request->verb->ends_driver)) {
         rc = request->verb->answer_offline(request, &place, err);
     } else if (request->verb->orphan_table && request->orphan) {
-        /* the journal of the job tells what its last driver knew */
+        /* the journal has what the last driver knew */
         core_view_init(&view);
         buf_init(&out, LIMIT_ANSWER_BYTES);
         rc = request->orphan(&place, &view, &facts, err);
@@ -177,9 +185,10 @@ static int cli_answer_offline(struct cli_request *request, const char *folder, s
     return cli_complain(request, cli_exit_code_of(rc), err);
 }
 
-/* Sends the request to the job's driver, or answers the request without a driver. Returns the exit
- * code. `endless`: the answer goes on until the driver ends (--follow). `unfinished`: the verb's
- * error text for a connection that closes too early; NULL: the verb has none. */
+/* Sends the request to the job's driver, or answers it without a driver if none listens. Returns
+ * the exit code. `endless`: the answer goes on until the driver ends (--follow). `unfinished`: the
+ * verb's error text for a connection that closes before the end of the answer; NULL: the verb has
+ * none. */
 static int cli_ask_driver(struct cli_request *request, const char *folder)
 {
     const char *unfinished = request->verb->unfinished;
@@ -196,7 +205,7 @@ static int cli_ask_driver(struct cli_request *request, const char *folder)
         if (outcome.interrupted)
             return request->ask.follow && !unfinished ? CLI_DONE : CLI_INTERRUPTED;
         /* client_ask has put the text of a refusal into `err`, although rc is 0. */
-        if (outcome.code) /* with --json the refusal is the answer, and is printed already */
+        if (outcome.code) /* with --json the refusal was printed as the answer */
             return request->options.json ? CLI_REFUSED : cli_complain(request, CLI_REFUSED, &err);
         if (outcome.answered || (outcome.begun && ends_driver)) {
             if (request->verb->done)
@@ -204,7 +213,7 @@ static int cli_ask_driver(struct cli_request *request, const char *folder)
             return CLI_DONE;
         }
         /* The connection has closed before the end of the answer. If no part of the answer has
-         * come, `err` says why (client_on_closed). */
+         * come, client_on_closed has set `err`. */
         if (outcome.begun)
             err_set(&err, HVD_E_LOST, "%s",
                     unfinished ? unfinished
@@ -219,8 +228,10 @@ static int cli_ask_driver(struct cli_request *request, const char *folder)
                                 : cli_complain(request, cli_exit_code_of(rc), &err);
 }
 
-/* Repeats the request until Ctrl-C, the driver's end, or the end of the reader. On a terminal each
- * answer takes the place of the one before. `status`: the exit code of the first request. */
+/* For --follow: repeats the request every FOLLOW_S until Ctrl-C, the end of the driver, or the end
+ * of the program that reads the output. On a terminal each answer takes the place of the answer
+ * before. `status`: the exit code of the first request. SIGINT is blocked while it is waited for,
+ * and again has its usual effect during the request. */
 static int cli_follow(struct cli_request *request, const char *folder, int status)
 {
     const char *between = request->options.json ? "" : isatty(STDOUT_FILENO) ? CLEAR_SCREEN : "\n";
@@ -241,12 +252,14 @@ static int cli_follow(struct cli_request *request, const char *folder, int statu
         if (status == CLI_BROKEN && ferror(stdout))
             return CLI_DONE; /* the reader has ended, as "| head" does */
         if (status == CLI_REFUSED || status == CLI_INTERRUPTED)
-            return CLI_DONE; /* the job has ended, which standard error says; or Ctrl-C */
+            return CLI_DONE; /* the job has ended, as standard error says, or Ctrl-C */
     }
     return status;
 }
 
-/* Runs the verb argv[1], and returns the exit code of docs/cli.md. */
+/* Runs the verb argv[1], and returns the exit code of docs/cli.md. In this order: --help; a verb
+ * that asks no driver (run); a job that is only in etcd; a verb with an answer that is drawn again
+ * and again (live); else one request to the driver, repeated with --follow. */
 int cli_main(int argc, char **argv, cli_orphan_fn *orphan)
 {
     struct cli_request request = { .verb = cli_find_verb(argv[1]), .orphan = orphan };

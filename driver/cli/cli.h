@@ -7,22 +7,22 @@
 
 #include "driver/control/tables.h"
 
-/* True: the first word of the command line is a verb. A training program that has the name of a
- * verb is started as "hvd-elastic [options] -- status". */
+/* True: `word`, the first word of the command line, is a verb. A training program that has the name
+ * of a verb is started as "hvd-elastic [options] -- status". */
 bool cli_is_verb(const char *word);
 
-/* The index of a verb that stands behind options of verbs, as in "--job x status"; 0: there is
- * none. */
+/* Returns the index in argv of a verb that comes after options of verbs, as in "--job x status"; 0:
+ * there is none. */
 int cli_verb_behind_options(int argc, char **argv);
 
 struct etcd_store_config;
 
-/* Where to look for a job that has no driver. */
+/* The place at which a verb looks for a job that has no driver. */
 struct cli_place {
-    const char *folder; /* NULL: the job is known only by its store in etcd */
-    const char *job;    /* NULL: the name is that of the folder */
-    bool ended_too;     /* a job that has ended is looked at, too */
-    /* --store; NULL: the folder knows where the store is */
+    const char *folder; /* the job's folder; NULL: the job is known only by its store in etcd */
+    const char *job;    /* the job's name; NULL: the folder has the job's name */
+    bool ended_too;     /* true: a job that has ended is no error */
+    /* the store of --store; NULL: the files of the folder say where the store is */
     const struct etcd_store_config *store;
 };
 
@@ -30,8 +30,8 @@ struct cli_place {
 typedef int cli_orphan_fn(const struct cli_place *place, struct core_view *ret_view,
                           struct table_facts *ret_facts, struct hvd_err *err);
 
-/* Runs the verb argv[1]. Returns its exit code (docs/cli.md). orphan: for the verbs that also
- * answer without a driver; NULL: only a driver answers. */
+/* Runs the verb argv[1]. Returns the exit code of docs/cli.md. `orphan` makes the view for verbs
+ * that also answer for a job without a driver; NULL: only a driver answers. */
 int cli_main(int argc, char **argv, cli_orphan_fn *orphan);
 
 #endif

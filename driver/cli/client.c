@@ -1,8 +1,9 @@
 /*
- * client.c: the operator's side of a control connection: sends one ASK and gets TELLs until one is
- * marked as the last (the driver's side is driver/control/control.h). cli.c calls it. It runs an
- * event loop of its own, which ends when the connection is closed, the user presses Ctrl-C, the
- * timeout has passed, or the reader of standard output is gone.
+ * client.c: the operator's side of a control connection: sends one request (the message ASK) and
+ * gets parts of the answer (TELL) until one is marked as the last. The driver's side is
+ * driver/control/control.h. cli.c calls it. It runs an event loop of its own, which ends when the
+ * connection is closed, the user presses Ctrl-C, the timeout has passed, or the reader of standard
+ * output has ended.
  */
 #include "driver/cli/client.h"
 
@@ -23,15 +24,16 @@
 struct client {
     const struct msg_ask *ask;
     struct client_outcome outcome;
-    struct buf *answer; /* NULL: the answer is printed */
+    struct buf *answer; /* the answer is appended here; NULL: it is printed */
     struct event_base *base;
-    struct event *timeout;
-    struct conn *conn;  /* NULL: the connection is closed */
-    bool at_line_start; /* the printed text ends in a newline */
-    int rc;             /* the code of the failure if the request has failed; 0: no failure */
+    struct event *timeout; /* fires if the first part of the answer does not come in time */
+    struct conn *conn;     /* the connection to the driver; NULL: it is closed */
+    bool at_line_start;    /* the text printed so far ends in a newline */
+    int rc;                /* the code with which the request has failed; 0: it has not */
     struct hvd_err *err;
 };
 
+/* Closes the connection and ends the event loop, so that client_ask returns. */
 static void client_leave(struct client *client)
 {
     if (client->conn)
@@ -40,8 +42,9 @@ static void client_leave(struct client *client)
     event_base_loopbreak(client->base);
 }
 
-/* Called when the connection is open: sends the request (ASK), which is the whole greeting, so
- * conn_greeted lifts the limits of a greeting from now on. Answers come to client_on_msg. */
+/* Called when the connection to the driver is open: sends the request (ASK). On this connection the
+ * request takes the place of a greeting, so conn_greeted lifts the limits for connections that have
+ * not greeted. Answers come to client_on_msg. */
 static void client_on_opened(void *arg)
 {
     struct client *client = arg;
@@ -53,6 +56,8 @@ static void client_on_opened(void *arg)
         client_leave(client);
 }
 
+/* Prints a text of another process. text_show makes control characters visible, so the text cannot
+ * control the terminal. */
 int client_print(const char *text, size_t length)
 {
     struct buf shown;
@@ -66,9 +71,9 @@ int client_print(const char *text, size_t length)
     return rc;
 }
 
-/* Called for a message of the driver: prints or keeps one part of the answer (TELL). A refusal (a
- * code other than 0) becomes the error text instead, except with --json. The timeout ends with the
- * first part. */
+/* Called for each message of the driver: prints or keeps one part of the answer (TELL). A part with
+ * a code other than 0 is a refusal: its text goes to client->err, but with --json it is printed or
+ * kept as any part. The first part ends the timeout. */
 static void client_on_msg(void *arg, const struct msg *msg)
 {
     struct client *client = arg;
@@ -114,8 +119,8 @@ static void client_on_msg(void *arg, const struct msg *msg)
         client_leave(client);
 }
 
-/* Called when the driver has closed the connection. If no part of the answer has come, `err` says
- * so; `rc` stays 0, because the driver was reached. */
+/* Called when the driver has closed the connection. If no part of the answer has come, the error
+ * text says so; client->rc stays 0, because the driver was reached. */
 static void client_on_closed(void *arg, const char *why)
 {
     struct client *client = arg;
@@ -145,7 +150,7 @@ static void client_on_event(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Sends the request to the control socket in the folder, and prints or keeps the answer. Returns 0
- * if the driver was reached; then *ret_outcome says how the request ended, and `err` may have the
+ * if the driver was reached; *ret_outcome then says how the request ended, and `err` may have the
  * text of a refusal. */
 int client_ask(const char *folder, const struct msg_ask *ask, int64_t timeout_us,
                struct client_outcome *ret_outcome, struct buf *ret_answer, struct hvd_err *err)
@@ -156,7 +161,7 @@ int client_ask(const char *folder, const struct msg_ask *ask, int64_t timeout_us
     const struct timeval timeout = clock_timeval(timeout_us);
     struct client client = { .ask = ask, .answer = ret_answer, .at_line_start = true, .err = err };
     struct event *interrupt;
-    int folder_fd; /* of the folder, which only a socket with a long path needs; -1: none */
+    int folder_fd; /* a descriptor of the folder, if the socket's path is too long; -1: none */
     char *name;
     int rc = cli_socket_name(folder, &name, &folder_fd, err);
 

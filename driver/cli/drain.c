@@ -4,7 +4,8 @@
  */
 #include "driver/cli/verbs.h"
 
-/* The request has two arguments: the host or slot, and the deadline ("never" if none was given). */
+/* Gives the request its two arguments: the host or slot, and the deadline ("never" if none was
+ * given). */
 static int drain_read(struct cli_request *request, struct hvd_err *err)
 {
     int rc = cli_read_slot(request, err);

@@ -1,8 +1,8 @@
 /*
  * events.c: the verb "events": shows what has happened to the job, one line for each event. A
  * driver answers from its memory (control/events.c). Without a driver the lines come from
- * events.log in the job's folder, to which all drivers of the job have appended. The lines look the
- * same in both cases.
+ * events.log in the job's folder, to which all drivers of the job have appended. A line looks the
+ * same from either.
  */
 #include "driver/cli/verbs.h"
 
@@ -16,8 +16,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define ESCAPED_MAX 6 /* a byte of the file takes at most so many bytes of JSON */
+#define ESCAPED_MAX 6 /* one byte of the file becomes at most 6 bytes of JSON, \u001f */
 
+/* Makes the request: its argument is the number of lines, and --follow keeps the answer going. */
 static int events_read_words(struct cli_request *request, struct hvd_err *err)
 {
     (void)err;
@@ -27,7 +28,8 @@ static int events_read_words(struct cli_request *request, struct hvd_err *err)
     return 0;
 }
 
-/* Prints a line of the file, without its facts or as JSON. `out` is room. */
+/* Prints one line of events.log: as text without the facts at its end, or as JSON. `out` is memory
+ * for the text that is made. */
 static int events_print_line(struct span line, bool json, struct buf *out)
 {
     struct events_parsed parsed = events_parse(line);
@@ -49,7 +51,8 @@ static int events_print_line(struct span line, bool json, struct buf *out)
     return rc;
 }
 
-/* Prints the newest lines of events.log, as they are or each as one line of JSON. */
+/* Answers without a driver: prints the newest lines of events.log in the job's folder, as text or
+ * each as one line of JSON. */
 static int events_answer_offline(const struct cli_request *request, const struct cli_place *place,
                                  struct hvd_err *err)
 {
@@ -71,8 +74,8 @@ static int events_answer_offline(const struct cli_request *request, const struct
     buf_init(&out, ESCAPED_MAX * EVENTS_FILE_MAX);
     rc = events_read(path, &text, err);
     if (!rc) {
-        /* Moves `at` back to the beginning of the newest `lines` lines. Each line ends in a
-         * newline. */
+        /* Moves `at` from the end of the text back to the beginning of the newest `lines` lines.
+         * Each line ends in a newline. */
         for (at = text.length; lines && at; lines--) {
             at--;
             while (at && buf_text(&text)[at - 1] != '\n')

@@ -1,8 +1,8 @@
 /*
  * find_job.c: finds the folder of the job that a verb is for. cli.c calls it before it connects. A
  * driver counts as alive when its control socket accepts a connection: a socket file that a dead
- * driver has left refuses connections. Only folders in the user's state directory are searched.
- * Root becomes the owner of the folder that it names.
+ * driver has left refuses connections. Only folders in the user's state directory are searched. If
+ * root names the folder of another user, the process becomes that user.
  */
 #include "driver/cli/find_job.h"
 
@@ -22,16 +22,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define SHOWN_MAX 8 /* the most jobs that an error names */
+#define SHOWN_MAX 8 /* an error names at most so many jobs */
 
 static int find_job_no_memory(struct hvd_err *err)
 {
     return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
 }
 
-/* Returns the name of the control socket in the folder. *ret_fd is a descriptor that the caller
- * closes after the connect, because a name for a long path goes through it; -1: the name needs no
- * descriptor. */
+/* Makes a name of the control socket in the folder. *ret_fd: a descriptor of the folder, through
+ * which the name of a long path goes; the caller closes it after the connect. -1: no descriptor is
+ * needed. */
 int cli_socket_name(const char *folder, char **ret_name, int *ret_fd, struct hvd_err *err)
 {
     static const char file[] = "control";
@@ -45,7 +45,8 @@ int cli_socket_name(const char *folder, char **ret_name, int *ret_fd, struct hvd
         rc = buf_printf(&name, "%s/%s", folder, file);
     } else {
         /* The address of a socket holds 107 bytes. A socket with a longer path is reached through a
-         * descriptor of its folder. */
+         * descriptor of its folder. If the folder cannot be opened, the connect to this name fails.
+         */
         fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
         rc = buf_printf(&name, "/proc/self/fd/%d/%s", fd, file);
     }
@@ -60,7 +61,8 @@ int cli_socket_name(const char *folder, char **ret_name, int *ret_fd, struct hvd
     return 0;
 }
 
-/* True: a process listens on the socket. The process may be stopped and never answer. */
+/* True: a driver listens on the control socket in the folder. It may be stopped (SIGSTOP) and never
+ * answer. */
 bool cli_driver_is_alive(const char *folder)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -85,7 +87,8 @@ bool cli_driver_is_alive(const char *folder)
     return connected;
 }
 
-/* A search for jobs in a folder: for all jobs, or only for those whose driver is alive. */
+/* The result of a search for jobs in a folder: of all jobs, or only of those whose driver is alive.
+ */
 struct search {
     char *folder; /* the folder of the first job that was found */
     size_t found;
@@ -98,9 +101,8 @@ static void search_release(struct search *search)
     buf_release(&search->names);
 }
 
-/* Searches the folder `root` for jobs; if the folder does not exist, none is found. alive_only:
- * only jobs whose driver is alive are found; otherwise all jobs with a job.db. Returns 0 or
- * HVD_E_NOMEM. */
+/* Searches the folder `root` for jobs; a missing folder has none. With alive_only a job is found if
+ * its driver is alive; otherwise if it has a job.db. Returns 0 or HVD_E_NOMEM. */
 static int search_root(struct search *search, const char *root, bool alive_only,
                        struct hvd_err *err)
 {
@@ -132,13 +134,13 @@ static int search_root(struct search *search, const char *root, bool alive_only,
     }
     if (dir)
         closedir(dir);
-    /* HVD_E_LIMIT means that the list of names is full; it names enough jobs for an error text. */
+    /* HVD_E_LIMIT: the text of the names is full. It has enough names for an error text. */
     return rc && rc != HVD_E_LIMIT ? find_job_no_memory(err) : 0;
 }
 
-/* Returns the folder of the job that a verb is for: state_dir if it is given, else the folder of
- * `job`, else that of the only job whose driver is alive. The folder must be private: no other user
- * can have made a socket in it. */
+/* Finds the folder of the job that a verb is for: state_dir if it is given, else the folder of
+ * `job`, else that of the only job whose driver is alive. The folder must be private: in a folder
+ * that another user can change, that user might have made the socket. */
 int cli_find_job(const char *state_dir, const char *job, char **ret_folder, struct hvd_err *err)
 {
     struct search search;
@@ -176,7 +178,7 @@ int cli_find_job(const char *state_dir, const char *job, char **ret_folder, stru
         if (state_dir) {
             rc = err_set(err, HVD_E_NOTFOUND, "%s: %s", folder, strerror(errno));
         } else if (!(rc = job_path_root(&root, err))) {
-            /* There is no job of this name: the error names the jobs that exist. */
+            /* There is no job of this name: the error names the jobs that there are. */
             rc = search_root(&search, root, false /* all jobs */, err);
             if (!rc && search.found)
                 rc = err_set(err, HVD_E_NOTFOUND, "%s: there is no such job in %s; there are %s",
@@ -188,7 +190,7 @@ int cli_find_job(const char *state_dir, const char *job, char **ret_folder, stru
             mem_free(root);
         }
     }
-    /* A folder of another user might have a socket at which that user answers. */
+    /* In a folder of another user that user might answer at the socket. */
     if (!rc)
         rc = job_private_check(folder, false /* do not make the folder */, err);
     if (rc)
@@ -198,8 +200,9 @@ int cli_find_job(const char *state_dir, const char *job, char **ret_folder, stru
     return rc;
 }
 
-/* Sets the error for a folder in which no driver listens: no job at all, or a job without a driver
- * on this machine. A folder with a lock and without job.db is that of a job in etcd. */
+/* Sets the error for a folder in which no driver listens. A folder with job.db has a job; one with
+ * a lock but without job.db has a job whose journal is in etcd; any other folder has no job.
+ * Returns HVD_E_NOTFOUND. */
 int cli_no_driver(const char *folder, struct hvd_err *err)
 {
     char file[LIMIT_PATH_BYTES + sizeof("/job.db")];

@@ -1,5 +1,5 @@
 /*
- * find_job.h: which job the operator means, and whether its driver is alive.
+ * find_job.h: finds out which job the operator means, and whether the driver of a job is alive.
  */
 #ifndef DRIVER_CLI_FIND_JOB_H
 #define DRIVER_CLI_FIND_JOB_H
@@ -17,14 +17,14 @@
 int cli_find_job(const char *state_dir, const char *job, char **ret_folder,
                  struct hvd_err *err) MUST_CHECK;
 
-/* Makes the name of the control socket in the folder, for conn_dial_unix. A path of any length
- * works. The caller frees *ret_name with mem_free. If *ret_fd is not -1, the caller closes it after
- * the dial. */
+/* Makes a name of the control socket in the folder, for conn_dial_unix. The path of the folder may
+ * have any length. The caller frees *ret_name with mem_free. *ret_fd is a descriptor that the name
+ * needs; the caller closes it after the dial. -1: there is none. */
 int cli_socket_name(const char *folder, char **ret_name, int *ret_fd,
                     struct hvd_err *err) MUST_CHECK;
 
-/* True: a driver listens on the control socket in the folder. It may be stopped and never answer.
- */
+/* True: a driver listens on the control socket in the folder. A driver that was stopped (SIGSTOP)
+ * also listens, and never answers. */
 bool cli_driver_is_alive(const char *folder);
 
 /* Sets the error for a job without a driver. The text says how to resume the job in this folder.

@@ -1,7 +1,7 @@
 /*
- * job_list.c: finds the jobs of a user by their state directories, and says of each one whether it
- * lives. jobs.c shows the list, prune.c clears what has ended. Invariant: nothing is written here,
- * so a job may be looked at while its driver works.
+ * job_list.c: finds the jobs of a user by their state directories, and says of each whether it
+ * lives. jobs.c shows the list, prune.c removes ended jobs of the list. Invariant: nothing is
+ * written here, so a job may be looked at while its driver works.
  */
 #include "driver/cli/job_list.h"
 
@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Returns the word that the verbs show for a state of a job. */
 const char *job_life_name(enum job_life life)
 {
     static const char *const names[] = { "living", "orphaned", "ended", "damaged" };
@@ -29,8 +30,9 @@ const char *job_life_name(enum job_life life)
     return names[life];
 }
 
-/* Returns the exit code that the driver of an ended job had, as run.c gives it. Of a signal the
- * job's file has only the words. */
+/* Returns the exit code that the driver of an ended job had, as run.c makes it. The job's file does
+ * not have the number of the signal that stopped the job, so the words of `text` say which it was.
+ */
 int job_list_status(int code, const char *text)
 {
     switch (code) {
@@ -42,6 +44,7 @@ int job_list_status(int code, const char *text)
     }
 }
 
+/* Returns the time of day at which the file was last written; 0: it cannot be looked at. */
 static int64_t job_list_changed_us(const char *path)
 {
     struct stat st;
@@ -49,8 +52,9 @@ static int64_t job_list_changed_us(const char *path)
     return stat(path, &st) ? 0 : st.st_mtim.tv_sec * TIME_S + st.st_mtim.tv_nsec / 1000;
 }
 
-/* Adds the job of `file`, a name in the folder. `aside`: the file of a job that was put aside when
- * it had ended. */
+/* Adds the job whose file is `file`, a name in the folder: "job.db", or with `aside` "NAME.db", the
+ * file of an ended job that a later job has renamed. A file that cannot be read is added as a
+ * damaged job. */
 static int job_list_add(struct job_list *list, const char *folder, const char *file, bool aside,
                         struct hvd_err *err)
 {
@@ -84,12 +88,14 @@ static int job_list_add(struct job_list *list, const char *folder, const char *f
         entry.status = job_list_status(facts.code, facts.text);
         if (!rc)
             snprintf(entry.job, sizeof(entry.job), "%s", facts.job);
+        /* A file that cannot be read is no failure of the list: its job is damaged. */
         rc = 0;
     }
     entry.text = mem_strdup(entry.life == JOB_DAMAGED ? why.text : facts.text);
     if (!rc && entry.folder && entry.file && entry.text && log) {
-        /* A driver writes each event to its log, the end of the job too. Later jobs of the folder
-         * write to the same log. */
+        /* A driver writes each event, also the end of the job, to events.log, so that file shows
+         * the last sign of the job. Later jobs of the folder write to the same file, so it says
+         * nothing about a job that was put aside. */
         entry.last_wall_us = aside ? 0 : job_list_changed_us(log);
         if (!entry.last_wall_us)
             entry.last_wall_us = job_list_changed_us(entry.file);
@@ -104,6 +110,8 @@ static int job_list_add(struct job_list *list, const char *folder, const char *f
     return rc;
 }
 
+/* Adds the job in job.db of the folder, and the ended jobs in other files NAME.db. A folder that
+ * another user can change is an error. */
 int job_list_folder(struct job_list *list, const char *folder, struct hvd_err *err)
 {
     char *path = job_path_join(folder, "job.db");
@@ -115,14 +123,15 @@ int job_list_folder(struct job_list *list, const char *folder, struct hvd_err *e
         return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
     rc = job_private_check(folder, false /* do not make the folder */, err);
     if (!rc && !access(path, F_OK))
-        rc = job_list_add(list, folder, "job.db", false, err);
+        rc = job_list_add(list, folder, "job.db", false /* the file of the newest job */, err);
     dir = rc ? NULL : opendir(folder);
     while (dir && !rc && (item = readdir(dir))) {
         const char *end = strrchr(item->d_name, '.');
 
         if (end && end != item->d_name && !strcmp(end, ".db") &&
             strcmp(item->d_name, "job.db") != 0)
-            rc = job_list_add(list, folder, item->d_name, true, err);
+            rc =
+                job_list_add(list, folder, item->d_name, true /* a file that was put aside */, err);
     }
     if (dir)
         closedir(dir);
@@ -130,6 +139,7 @@ int job_list_folder(struct job_list *list, const char *folder, struct hvd_err *e
     return rc;
 }
 
+/* Adds the jobs of all folders in `root`. */
 int job_list_root(struct job_list *list, const char *root, struct hvd_err *err)
 {
     struct hvd_err ignored;
@@ -137,7 +147,7 @@ int job_list_root(struct job_list *list, const char *root, struct hvd_err *err)
     DIR *dir = opendir(root);
     int rc = 0;
 
-    /* A folder that another user may have changed is no job of this user. */
+    /* A folder that another user can change is left out: its files may not be true. */
     while (dir && !rc && (item = readdir(dir))) {
         char *folder = *item->d_name == '.' ? NULL : job_path_join(root, item->d_name);
 
@@ -165,6 +175,8 @@ void job_list_release(struct job_list *list)
     VEC_RELEASE(list);
 }
 
+/* For qsort: the job that wrote something longest ago comes first; jobs with the same time are in
+ * the order of their names. */
 static int job_list_compare(const void *left, const void *right)
 {
     const struct job_entry *a = left, *b = right;

@@ -1,6 +1,6 @@
 /*
  * jobs.c: the verb "jobs": lists the jobs of this user on this machine, living, orphaned and ended.
- * No driver is asked: the state directories have it all (job_list.c).
+ * No driver is asked: job_list.c reads the state directories.
  */
 #include "driver/cli/verbs.h"
 
@@ -18,7 +18,8 @@
 
 #define JOBS_ANSWER_BYTES ((size_t)256 * 1024 * 1024)
 
-/* The time from then_wall_us to now, as an operator reads it: whole seconds; "-": not known. */
+/* Returns the time from then_wall_us until now for an operator, in whole seconds; "-": then_wall_us
+ * is 0, which means not known. */
 static const char *jobs_ago(int64_t then_wall_us, char text[TIME_TEXT_MAX])
 {
     int64_t ago_us = clock_wall_us() - then_wall_us;
@@ -28,8 +29,8 @@ static const char *jobs_ago(int64_t then_wall_us, char text[TIME_TEXT_MAX])
     return time_format(ago_us > 0 ? ago_us / TIME_S * TIME_S : 0, text);
 }
 
-/* A row for each job. BEGAN is the age of the job, LAST the time since a driver has last written
- * something: for an ended job since its end. */
+/* Writes the list as a table with a row for each job. BEGAN is the age of the job. LAST is the time
+ * since a driver has last written something; for an ended job, since its end. */
 static int jobs_text(const struct job_list *list, struct buf *out)
 {
     const struct job_entry *entry;
@@ -59,6 +60,7 @@ static int64_t jobs_age_us(int64_t then_wall_us)
     return then_wall_us ? clock_wall_us() - then_wall_us : TIME_NEVER;
 }
 
+/* Writes the list as JSON, with the same facts as the table. */
 static int jobs_json(const struct job_list *list, struct buf *out)
 {
     struct json json = { .out = out };
@@ -85,8 +87,8 @@ static int jobs_json(const struct job_list *list, struct buf *out)
     return json_end(&json);
 }
 
-/* Lists the jobs of one state directory, if the request names one, otherwise those that are found
- * by name. */
+/* Lists the jobs of --state-dir if it is given; otherwise those in the user's own state directory,
+ * where jobs are found by name. */
 static int jobs_run(const struct cli_request *request, struct hvd_err *err)
 {
     struct job_list list;

@@ -1,8 +1,8 @@
 /*
- * page.c: the verb "page": writes the page of a job, living or ended, as one file for browsers. The
- * driver says what it knows now; without a driver the job's journal tells what the last one knew.
- * events.log in the job's folder has what happened before. Invariant: standard output gets a whole
- * page, or nothing unless writing fails.
+ * page.c: the verb "page": writes the page of a job, living or ended, as one file for browsers. A
+ * living driver says what it knows now; without a driver the job's journal tells what the last
+ * driver knew. The history of the job comes from events.log in the job's folder. Invariant:
+ * standard output gets a whole page, or nothing unless writing fails.
  */
 #include "driver/cli/verbs.h"
 
@@ -22,8 +22,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Appends the history of the job in the folder: the object of history.h. folder NULL: there is
- * none. A job whose journal is in etcd does not say when it began, so all lines count. */
+/* Appends the history of the job to `out`, as the JSON object of history.h, from the files
+ * events.log.1 and events.log of the folder. folder NULL: the job has no folder here, so the
+ * history is empty. `since` is the beginning of the job; it is unknown for a job whose journal is
+ * in etcd, and then all lines count. */
 static int page_history(const char *folder, struct buf *out, struct hvd_err *err)
 {
     static const char *const names[HISTORY_TEXTS] = { "events.log.1", "events.log" };
@@ -62,9 +64,9 @@ static int page_history(const char *folder, struct buf *out, struct hvd_err *err
     return rc;
 }
 
-/* Prints the page, or with --json its data. A page on a terminal cannot be read, and its texts
- * could drive the terminal. `live` is a message of live.h, which is as it came from another
- * process; facts NULL: its driver lives. */
+/* Prints the page, or with --json only its data. The page is refused on a terminal: an operator
+ * could not read it there, and its texts could control the terminal. `live` is a message of live.h,
+ * as another process has sent it; facts NULL: the job's driver lives. */
 static int page_print(const struct cli_request *request, const char *folder, const struct buf *live,
                       const struct table_facts *facts, struct hvd_err *err)
 {
@@ -108,7 +110,8 @@ static int page_print(const struct cli_request *request, const char *folder, con
     }
     if (!rc) {
         fwrite(buf_text(out), 1, out->length, stdout);
-        if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE) /* EPIPE: as "| head" does */
+        /* EPIPE is no failure: the reader of the output has ended, as "| head" does. */
+        if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE)
             rc = err_set(err, HVD_E_IO,
                          "standard output: %s; the page is not complete, write it to another file",
                          strerror(errno));
@@ -118,7 +121,8 @@ static int page_print(const struct cli_request *request, const char *folder, con
     return rc;
 }
 
-/* The driver that lives makes the message of its page. */
+/* Called if the job may have a driver: asks the driver for the message of its page (live.h), and
+ * prints the page. */
 static int page_live(struct cli_request *request, const char *folder, struct hvd_err *err)
 {
     const struct msg_ask ask = { .verb = "live" };
@@ -137,7 +141,8 @@ static int page_live(struct cli_request *request, const char *folder, struct hvd
     return rc;
 }
 
-/* No driver lives: the journal has what the last one knew. */
+/* Called if no driver of the job lives: makes the message of the page from the job's journal, and
+ * prints the page. A job that has ended is shown, too. */
 static int page_offline(const struct cli_request *request, const struct cli_place *place,
                         struct hvd_err *err)
 {

@@ -1,9 +1,9 @@
 /*
- * prune.c: the verb "prune": removes what ended jobs have left in the user's state directory. A
- * folder is removed under the lock of its job, after its file has said once more that the job has
- * ended, and under another name: so a process that dies in the middle leaves no half of a job
- * behind, and the next prune removes the rest. A living or orphaned job is never touched, nor one
- * whose file cannot be read.
+ * prune.c: the verb "prune": removes what ended jobs have left in the user's state directory. For
+ * each job it takes the lock, reads once more that the job has ended, renames the folder, and then
+ * removes it: so a process that dies in the middle leaves no half of a job under its name, and the
+ * next prune removes the rest. A living or orphaned job is never touched, nor one whose file cannot
+ * be read.
  */
 #include "driver/cli/verbs.h"
 
@@ -25,20 +25,23 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Without --retain these jobs stay: of those that have ended within RETAIN_US, the newest
+ * RETAIN_COUNT. */
 #define RETAIN_US    (30 * TIME_DAY)
 #define RETAIN_COUNT 100
 
-/* A folder of this name is being removed. Verbs and drivers look at no name that begins with a
- * dot. */
+/* The beginning of the name of a folder that is being removed. Verbs and drivers ignore names that
+ * begin with a dot. */
 #define PRUNED ".pruned-"
 
-/* Which ended jobs stay: those that ended less than `us` ago, of these the `count` newest. */
+/* Which ended jobs stay: of those that ended less than `us` ago, the `count` newest. */
 struct retain {
     int64_t us;
     uint64_t count;
 };
 
-/* Reads --retain. A number alone counts jobs; a time has a unit. */
+/* Reads --retain: a number alone says how many jobs stay, a time with a unit for how long. `text`
+ * NULL: --retain was not given. */
 static int prune_read_retain(const char *text, struct retain *ret_retain, struct hvd_err *err)
 {
     struct retain retain = { TIME_NEVER, UINT64_MAX };
@@ -60,6 +63,7 @@ static int prune_read_retain(const char *text, struct retain *ret_retain, struct
     return 0;
 }
 
+/* Checks the options of the verb. prune_run reads --retain again. */
 static int prune_read(struct cli_request *request, struct hvd_err *err)
 {
     struct retain retain;
@@ -72,7 +76,7 @@ static int prune_read(struct cli_request *request, struct hvd_err *err)
     return prune_read_retain(request->options.retain, &retain, err);
 }
 
-/* Removes the folders that an earlier prune has left half-removed. */
+/* Removes the folders that an earlier prune has renamed, but not removed completely. */
 static int prune_leftovers(const char *root, struct hvd_err *err)
 {
     struct dirent *item;
@@ -96,8 +100,8 @@ static int prune_leftovers(const char *root, struct hvd_err *err)
     return rc;
 }
 
-/* Removes the folder of an ended job. *ret_removed stays false if a driver has the job, or if a new
- * job has begun in the folder since it was listed. */
+/* Removes the folder of an ended job. *ret_removed stays false, without an error, if a driver has
+ * taken the job since it was listed, or if the job in the folder has not ended. */
 static int prune_job_folder(const char *root, const struct job_entry *entry, bool *ret_removed,
                             struct hvd_err *err)
 {
@@ -113,7 +117,7 @@ static int prune_job_folder(const char *root, const struct job_entry *entry, boo
     mem_free(lock);
     if (rc)
         return rc == HVD_E_BUSY ? 0 : rc;
-    /* From here on no driver can take the job. */
+    /* This process has the job's lock now, so no driver can take the job. */
     rc = job_file_look(entry->file, &store, err);
     if (!rc)
         rc = store_facts(store, &facts, err);
@@ -132,7 +136,9 @@ static int prune_job_folder(const char *root, const struct job_entry *entry, boo
     return rc;
 }
 
-/* Removes the ended jobs that are not to stay. The list has the oldest end first. */
+/* Removes the ended jobs of the list that need not stay. In the list the job that ended first comes
+ * first: `ended` counts the ended jobs from this one on, so that the newest retain->count are kept.
+ */
 static int prune_list(const char *root, const struct job_list *list, const struct retain *retain,
                       size_t *ret_removed, struct hvd_err *err)
 {
@@ -155,8 +161,8 @@ static int prune_list(const char *root, const struct job_list *list, const struc
             continue;
         if (!entry->aside)
             rc = prune_job_folder(root, entry, &removed, err);
-        /* A file that was put aside goes last, after the files that SQLite keeps beside it: as long
-         * as it is there, the next prune finds the job. */
+        /* A file NAME.db goes last, after the files that SQLite keeps beside it: as long as NAME.db
+         * exists, the next prune finds the job. */
         for (size_t k = 0; entry->aside && !rc && k < ARRAY_SIZE(suffixes); k++) {
             snprintf(path, sizeof(path), "%s%s", entry->file, suffixes[k]);
             if (unlink(path) && errno != ENOENT)
@@ -168,6 +174,8 @@ static int prune_list(const char *root, const struct job_list *list, const struc
     return rc;
 }
 
+/* Runs the verb: removes what an earlier prune has left, then the ended jobs in the user's state
+ * directory that need not stay, and prints how many jobs were removed. */
 static int prune_run(const struct cli_request *request, struct hvd_err *err)
 {
     struct job_list list;

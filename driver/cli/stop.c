@@ -1,8 +1,9 @@
 /*
  * stop.c: the verb "stop": ends the job. With --wait the driver answers at once and keeps the
  * connection open until the driver ends. If the job has no driver, this program is started once
- * more as a driver that takes the job over only to end it (--resume JOB --stop): so all rules of a
- * takeover hold, and a driver that wakes up meanwhile finds that it has been replaced.
+ * more as a driver that takes the job over only to end it (--resume JOB --stop). So all rules of a
+ * takeover apply, and a former driver that was suspended and runs again finds that it has been
+ * replaced.
  */
 #include "driver/cli/verbs.h"
 
@@ -18,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Makes the request: --wait keeps the connection open until the driver ends; without --checkpoint
+ * the argument "now" asks for an end without a checkpoint. */
 static int stop_read(struct cli_request *request, struct hvd_err *err)
 {
     (void)err;
@@ -27,8 +30,8 @@ static int stop_read(struct cli_request *request, struct hvd_err *err)
     return 0;
 }
 
-/* Sets *ret_job to the name of the job in the file at `path`; NULL: in etcd. HVD_E_STATE: the job
- * has ended. HVD_E_EXISTS: its driver lives on another machine. */
+/* Sets ret_job to the name of the job in the file `path`, or, if path is NULL, of the job in etcd.
+ * HVD_E_STATE: the job has ended. HVD_E_EXISTS: its driver lives on another machine. */
 static int stop_find_job(const struct cli_request *request, const struct cli_place *place,
                          const char *path, char ret_job[JOB_NAME_MAX + 1], struct hvd_err *err)
 {
@@ -59,9 +62,10 @@ static int stop_find_job(const struct cli_request *request, const struct cli_pla
     return 0;
 }
 
-/* Ends a job that has no driver, and waits for that, also with --no-wait. The driver that does it
- * says on standard error which hosts could not be reached; apart from a checkpoint it takes at most
- * twice --kill-grace and one --lease. */
+/* Ends a job that has no driver, by a child process that becomes its driver, and waits until that
+ * driver has ended, also with --no-wait. The driver says on standard error which hosts it could not
+ * reach. It takes at most twice --kill-grace and one --lease, and the time for a checkpoint.
+ * `words` and `fixed` are the words of the child's command line. */
 static int stop_answer_offline(const struct cli_request *request, const struct cli_place *place,
                                struct hvd_err *err)
 {
@@ -109,7 +113,8 @@ static int stop_answer_offline(const struct cli_request *request, const struct c
     mem_free(folder);
     if (rc)
         return rc;
-    signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the driver too, which ends the job without grace */
+    signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the child too, which then ends the job without grace,
+                                so this process goes on waiting */
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     if (!WIFEXITED(status) || WEXITSTATUS(status))

@@ -1,8 +1,8 @@
 /*
  * token.c: the verb "token": makes, shows and revokes the tokens with which hosts join a job
- * (`hvd-agent --join`). The digits of a token are drawn here and printed here: the driver gets only
- * the key that is derived from them. On the connection these are the requests "token-create",
- * "tokens" and "token-revoke".
+ * (`hvd-agent --join`). The digits of a new token are drawn and printed by this process: the driver
+ * gets only the key that is derived from them. On the connection the three requests are
+ * "token-create", "tokens" and "token-revoke".
  */
 #include "driver/cli/verbs.h"
 
@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Makes the request for a new token; --file names the file that has it, else it is drawn now, and
- * printed when the driver has it (token_print). */
+/* Makes the request for a new token. With --file the digits are those in the file. Otherwise they
+ * are drawn now, and token_print prints them when the driver has the token. */
 static int token_create(struct cli_request *request, struct hvd_err *err)
 {
     const struct cli_options *options = &request->options;
@@ -40,6 +40,7 @@ static int token_create(struct cli_request *request, struct hvd_err *err)
     return 0;
 }
 
+/* Makes the request from the word after "token": create, list, or revoke with the token's id. */
 static int token_verb_read(struct cli_request *request, struct hvd_err *err)
 {
     const char *word = cli_next_word(request);
@@ -63,7 +64,8 @@ static int token_verb_read(struct cli_request *request, struct hvd_err *err)
     return 0;
 }
 
-/* Prints a new token when the driver knows it, and wipes it. */
+/* Called when the driver has accepted the request: prints the digits of a token that was drawn, and
+ * overwrites them in memory. */
 static void token_print(struct cli_request *request)
 {
     if (*request->digits)

@@ -1,10 +1,11 @@
 /*
  * top.c: the verb "top": shows the job on the whole terminal, anew each second, until q or Ctrl-C.
- * The driver draws the picture (control/top.c); this file owns the terminal and the keys. cli.c
+ * The driver makes the picture (control/top.c); this file has the terminal and the keys. cli.c
  * calls top_live when the job is found.
  *
- * Each picture is one request, as each other verb makes one: a viewer costs the driver nothing
- * between two pictures, and a driver that is started again is seen by the next request.
+ * Each picture is one request of its own, like that of any other verb. So a viewer costs the driver
+ * nothing between two pictures, and after a restart of the driver the next request reaches the new
+ * driver.
  */
 #include "driver/cli/verbs.h"
 
@@ -20,9 +21,10 @@
 #include <string.h>
 
 #define TOP_PERIOD_US TIME_S
-/* how long an answer to drain or undrain stays on the screen, unless a key is pressed */
+/* How long the answer to a drain or undrain stays on the screen, unless a key is pressed. */
 #define TOP_ANSWER_US (4 * TIME_S)
-/* a driver that is stopped holds the keys for no longer */
+/* How long an answer of the driver is waited for. No key is read meanwhile, so a suspended driver
+ * must not take longer. */
 #define TOP_PATIENCE_US (2 * TIME_S)
 #define KEY_ENTER       '\n'
 #define KEY_ESCAPE      '\x1b'
@@ -33,18 +35,20 @@
 #define REVERSE         "\x1b[7m"
 #define PLAIN           "\x1b[m"
 
+/* One run of "top": the picture that it shows, and the host that the user types. */
 struct top_viewer {
     const char *folder;
     struct terminal terminal;
     struct top_screen screen;
-    const char *verb; /* "drain" or "undrain": a host is being typed; NULL: none is */
+    const char *verb; /* "drain" or "undrain": the user types a host for this verb; NULL: no host is
+                         typed */
     char host[LIMIT_HOST_NAME_BYTES + sizeof(":4294967295")];
-    size_t typed;
-    bool end;
+    size_t typed; /* the number of characters in `host` */
+    bool end;     /* true: the verb ends */
 };
 
-/* Asks the driver of the job, and prints its answer. Returns 0, or the code of a refusal or
- * failure, with its text in err. */
+/* Sends one request to the driver of the job, and prints the answer. Returns 0, or the code of a
+ * refusal or failure, with its text in err. */
 static int top_ask(const struct top_viewer *viewer, const struct msg_ask *ask, struct hvd_err *err)
 {
     struct client_outcome outcome = { .code = 0 };
@@ -58,8 +62,9 @@ static int top_ask(const struct top_viewer *viewer, const struct msg_ask *ask, s
     return rc ? rc : outcome.code;
 }
 
-/* Shows the picture, and below it the keys, the host that is being typed, or why there is no
- * picture now. */
+/* Shows one picture of the job, which the driver makes in the size of the terminal. The last line
+ * has the keys; or the host that the user types; or why there is no picture now. Returns 0, or the
+ * code with which the picture failed. */
 static int top_show(struct top_viewer *viewer, struct hvd_err *err)
 {
     char columns[16], lines[16], from[16];
@@ -75,6 +80,7 @@ static int top_show(struct top_viewer *viewer, struct hvd_err *err)
     terminal_size(&width, &height);
     width = width < TOP_COLUMNS_MIN ? TOP_COLUMNS_MIN : width;
     width = width > TOP_COLUMNS_MAX ? TOP_COLUMNS_MAX : width;
+    /* The last line is not a part of the picture: it has the keys. */
     height = height < TOP_LINES_MIN + 1 ? TOP_LINES_MIN + 1 : height;
     height = height > TOP_LINES_MAX + 1 ? TOP_LINES_MAX + 1 : height;
     snprintf(columns, sizeof(columns), "%" PRIu32, width);
@@ -90,7 +96,7 @@ static int top_show(struct top_viewer *viewer, struct hvd_err *err)
     else
         snprintf(below, sizeof(below),
                  "q quit  a all  h hosts  c changes  e events  up/down scroll  d drain  u undrain");
-    /* without a picture the one before stays, and the last line says why */
+    /* If there is no new picture, the picture before stays, and the last line says why. */
     printf("\x1b[%" PRIu32 ";1H" CLEAR_LINE REVERSE, height);
     below[width - 1] = '\0'; /* a character in the last column would scroll some terminals */
     if (client_print(below, strlen(below)))
@@ -101,8 +107,8 @@ static int top_show(struct top_viewer *viewer, struct hvd_err *err)
     return rc;
 }
 
-/* Sends "drain" or "undrain" for the host that was typed. The answer takes the line above the keys.
- */
+/* Sends "drain" or "undrain" for the host that the user has typed. The answer is shown in the last
+ * line but one. */
 static void top_send(struct top_viewer *viewer)
 {
     const char *args[] = { viewer->host };
@@ -119,8 +125,9 @@ static void top_send(struct top_viewer *viewer)
     fflush(stdout);
 }
 
-/* Carries out a key: one of the host that is being typed, or one of the picture. Returns when the
- * next picture is due. */
+/* Carries out a key: while a host is typed, the key is a part of it; else it changes the picture.
+ * `page`: the lines of a half screen, for the page keys. Returns when the next picture is to be
+ * shown. */
 static int64_t top_key(struct top_viewer *viewer, int key, uint32_t page)
 {
     uint32_t *from = &viewer->screen.from;
@@ -158,8 +165,8 @@ static int64_t top_key(struct top_viewer *viewer, int key, uint32_t page)
     return clock_now_us() + (answered ? TOP_ANSWER_US : 0);
 }
 
-/* Shows pictures until q, Ctrl-C, or the end of the terminal. If the first picture fails, its error
- * is the error of the verb; later ones are shown, because the driver may come back. */
+/* Shows pictures until q, Ctrl-C, or the end of the terminal. If the first picture fails, the verb
+ * fails with that error. A later failure is only shown, because the driver may come back. */
 static int top_live(struct cli_request *request, const char *folder, struct hvd_err *err)
 {
     struct top_viewer viewer = { .folder = folder };

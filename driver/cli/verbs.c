@@ -25,12 +25,13 @@ const struct cli_verb *cli_find_verb(const char *name)
     return NULL;
 }
 
-/* Returns the verb whose name is nearest to a mistyped word, or which does what the word does
- * elsewhere; NULL: there is none. A word that
- * begins with another letter is a program: "train" is not "drain", and "true" is not "prune". */
+/* Returns the verb that a word probably means: what does the same here as a word of other programs
+ * (`others`), or else the verb whose name is nearest to a mistyped word. NULL: there is none. A
+ * word that begins with another letter than the verb is the name of a program: "train" is not
+ * "drain", and "true" is not "prune". */
 const char *cli_nearest_verb(const char *word)
 {
-    /* words of other programs, and the first word of what does the same here */
+    /* words of other programs, and the verb or option that does the same here */
     static const char *const others[][2] = {
         {"cancel",  "stop"    },
         { "kill",   "stop"    },
@@ -50,7 +51,7 @@ const char *cli_nearest_verb(const char *word)
             return others[i][1];
     for (size_t i = 0; i < CLI_VERBS; i++)
         names[i] = cli_verbs[i]->name;
-    /* A word with a slash is the path of a program and never a mistyped verb. */
+    /* A word with a slash is the path of a program, and never a mistyped verb. */
     nearest = strchr(word, '/') ? NULL : text_nearest(word, names, CLI_VERBS);
     return nearest && nearest[0] == word[0] ? nearest : NULL;
 }
@@ -66,7 +67,8 @@ void cli_add_arg(struct cli_request *request, const char *text)
     request->args[request->ask.args.count++] = text;
 }
 
-/* Takes the next word, HOST or HOST:SLOT, as an argument of the request. The driver checks it. */
+/* Takes the next word, HOST or HOST:SLOT, as an argument of the request. The driver checks the
+ * word. */
 int cli_read_slot(struct cli_request *request, struct hvd_err *err)
 {
     const char *slot = cli_next_word(request);
@@ -78,6 +80,8 @@ int cli_read_slot(struct cli_request *request, struct hvd_err *err)
     return 0;
 }
 
+/* For verbs that have no words of their own: --wait asks the driver for an answer that goes on to
+ * the end of the work. */
 int cli_read_wait(struct cli_request *request, struct hvd_err *err)
 {
     (void)err;
@@ -89,7 +93,7 @@ int cli_read_wait(struct cli_request *request, struct hvd_err *err)
     OPT(struct cli_options, field, .group = "Options of the verbs", \
         .flags = OPT_NO_ENV | OPT_ARGV_ONLY | OPT_NEVER, __VA_ARGS__)
 
-/* Like the options of a driver, which may come from HVD_STORE and so on. */
+/* Options that, like those of a driver, may also come from the environment (HVD_STORE). */
 #define STORE_ROW(field, word, value, text)                                  \
     OPT(struct cli_options, field, .name = (word), .arg = (value), .min = 1, \
         .group = "Options of the verbs", .help = (text))

@@ -12,7 +12,7 @@
 #include "driver/cli/cli.h"
 #include "proto/msg.h"
 
-#define CLI_WORDS_MAX 3
+#define CLI_WORDS_MAX 3 /* the most words of a command line behind the verb */
 
 /* How long a verb waits for the first part of an answer. */
 #define ANSWER_TIMEOUT_US (30 * TIME_S)
@@ -46,26 +46,27 @@ struct cli_verb {
     const char *about; /* the verb's description for --help */
     /* Moves the verb's own words and options into request->ask. NULL: the verb has none. */
     int (*read)(struct cli_request *request, struct hvd_err *err);
-    /* The driver has carried the request out. NULL: nothing is left to do. */
+    /* Called when the driver has carried the request out. NULL: nothing more is to be done. */
     void (*done)(struct cli_request *request);
-    /* Carries the verb out without a job and without a driver. NULL: the verb is for one job. */
+    /* Carries the verb out for verbs that ask no driver. NULL: the verb is a request to the driver
+     * of one job. */
     int (*run)(const struct cli_request *request, struct hvd_err *err);
-    /* Answers for a job that has no driver. HVD_E_NOTFOUND: there is no answer without a driver.
-     * NULL: only a driver answers. */
+    /* Answers for a job that has no driver. HVD_E_NOTFOUND: no answer is possible without a driver.
+     * NULL: only a driver answers, or orphan_table. */
     int (*answer_offline)(const struct cli_request *request, const struct cli_place *place,
                           struct hvd_err *err);
-    /* Makes the answer for a job that has no driver from what its journal says. NULL: see
-     * answer_offline. */
+    /* For a job that has no driver: makes the answer from the view that its journal gives. NULL:
+     * see answer_offline. */
     cli_table_fn *orphan_table;
-    /* Carries the verb out with requests of its own to the driver of the job. HVD_E_NOTFOUND: no
-     * driver lives, and answer_offline, if there is one, is called. NULL: one request. */
+    /* Carries the verb out for verbs that make requests of another kind to the driver.
+     * HVD_E_NOTFOUND: no driver lives; answer_offline is then called if it is set. NULL: the
+     * request is request->ask. */
     int (*live)(struct cli_request *request, const char *folder, struct hvd_err *err);
     bool repeats; /* true: with --follow the request is repeated until Ctrl-C */
-    /* true: the verb ends the driver, so the connection may close before the last part of the
-     * answer. */
+    /* True: the verb ends the driver, so the connection may close before the answer's last part. */
     bool ends_driver;
-    /* The error text for a connection that closes before the last part of an answer with --wait.
-     * NULL: an answer that is followed goes on until the connection closes. */
+    /* With --wait: the error text for a connection that closes before the answer's last part. NULL:
+     * an answer that goes on ends when the connection closes. */
     const char *unfinished;
 };
 
@@ -75,15 +76,16 @@ struct cli_request {
     cli_orphan_fn *orphan; /* NULL: only a driver answers */
     struct cli_options options;
     struct opt_set set;
-    const char *words[CLI_WORDS_MAX]; /* the command line without the verb and without options */
+    const char *words[CLI_WORDS_MAX]; /* the words without the verb and the options */
     size_t word_count;
-    size_t words_read;
-    const char *job; /* NULL: the user's only job whose driver is alive */
+    size_t words_read; /* how many of `words` cli_next_word has returned */
+    const char *job;   /* the job's name; NULL: the user's only job whose driver is alive */
     struct msg_ask ask;
     const char *args[4]; /* the memory of ask.args */
     char number[32];
     char time[TIME_TEXT_MAX];
-    /* token create: what the driver keeps, and the digits, which are printed at the end */
+    /* For token create: the id and key that the driver gets, and the digits that are printed when
+     * the driver has them. */
     char token[LIMIT_TOKEN_TEXT_BYTES + 1];
     char digits[LIMIT_TOKEN_TEXT_BYTES + 1];
 };
@@ -96,20 +98,20 @@ extern const struct cli_verb cli_jobs, cli_prune, cli_checkpoint, cli_checkpoint
 #define CLI_VERBS 16
 extern const struct cli_verb *const cli_verbs[CLI_VERBS];
 
-/* Returns NULL when no verb has this name. */
+/* Returns the verb with this name; NULL: there is none. */
 const struct cli_verb *cli_find_verb(const char *name);
 
 /* Returns the verb, or the option, that is probably meant by a mistyped word or by a verb of other
  * programs. NULL: there is none. */
 const char *cli_nearest_verb(const char *word);
 
-/* The `read` functions of verbs use these functions. cli_next_word returns the next word of the
- * command line, or NULL. cli_add_arg appends an argument to the request. cli_read_slot does both
- * for a word HOST or HOST:SLOT. */
+/* For the `read` functions of verbs. cli_next_word returns the next word of the command line, or
+ * NULL; cli_add_arg appends an argument to the request; cli_read_slot appends the next word, HOST
+ * or HOST:SLOT. */
 const char *cli_next_word(struct cli_request *request);
 void cli_add_arg(struct cli_request *request, const char *text);
-int cli_read_slot(struct cli_request *request, struct hvd_err *err); /* HOST or HOST:SLOT */
-/* The `read` function of verbs whose answer --wait follows to its end. */
+int cli_read_slot(struct cli_request *request, struct hvd_err *err);
+/* The `read` function of verbs that wait for the end of their answer with --wait. */
 int cli_read_wait(struct cli_request *request, struct hvd_err *err);
 
 extern const struct opt cli_option_table[];
