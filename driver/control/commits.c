@@ -12,10 +12,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define NAMES       3
-#define A_MILLION_S 1e12 /* in microseconds */
+#define NAMES       3    /* the most workers that commits_names names */
+#define A_MILLION_S 1e12 /* a million seconds, in microseconds */
 
-/* Returns the time from then_us until the view; TIME_NEVER: never, or no driver lives. */
+/* Returns the time from then_us until the view was made. TIME_NEVER: it has not happened, or the
+ * job has no driver, whose view would be of the past. */
 static int64_t commits_since(const struct table_facts *facts, int64_t then_us)
 {
     if (facts->orphan || then_us == TIME_NEVER)
@@ -23,6 +24,7 @@ static int64_t commits_since(const struct table_facts *facts, int64_t then_us)
     return facts->now_us > then_us ? facts->now_us - then_us : 0;
 }
 
+/* Writes a commit as ROUND.INDEX, "3.1". */
 const char *commits_number(uint64_t commit, char text[COMMITS_NUMBER_MAX])
 {
     snprintf(text, COMMITS_NUMBER_MAX, "%" PRIu64 ".%" PRIu32, COMMIT_ROUND_OF(commit),
@@ -30,6 +32,8 @@ const char *commits_number(uint64_t commit, char text[COMMITS_NUMBER_MAX])
     return text;
 }
 
+/* Returns how many commits are made in a million seconds: view->commits were made in the last
+ * view->commits_us. TIME_NEVER: not known. */
 int64_t commits_rate(const struct core_view *view)
 {
     if (view->commits_us <= 0 || !view->newest)
@@ -37,6 +41,8 @@ int64_t commits_rate(const struct core_view *view)
     return (int64_t)((double)view->commits * A_MILLION_S / (double)view->commits_us);
 }
 
+/* Writes the newest commit, its age, and how many commits are made in a second, for status and top.
+ */
 const char *commits_text(const struct core_view *view, const struct table_facts *facts,
                          char text[COMMITS_TEXT_MAX])
 {
@@ -53,6 +59,8 @@ const char *commits_text(const struct core_view *view, const struct table_facts 
     return text;
 }
 
+/* Names workers as "a:0 (rank 3) for 5s at commit 2.7": slot, rank if it is a member, for how long
+ * it was not heard (silent) or has made no commit (behind), and its newest commit. */
 const char *commits_names(const struct core_view *view, const struct table_facts *facts,
                           bool silent, char text[COMMITS_NAMES_MAX])
 {
@@ -87,6 +95,8 @@ const char *commits_names(const struct core_view *view, const struct table_facts
     return text;
 }
 
+/* Writes the lines of status about commits and about workers that are silent or behind. A line
+ * without contents is left out. */
 int commits_lines(const struct core_view *view, const struct table_facts *facts, struct buf *out)
 {
     char text[COMMITS_TEXT_MAX], names[COMMITS_NAMES_MAX];
@@ -101,6 +111,7 @@ int commits_lines(const struct core_view *view, const struct table_facts *facts,
     return rc;
 }
 
+/* Writes the cells HEARD, COMMIT and AGE of a worker in the table of the verb hosts. */
 void commits_cells(const struct view_worker *worker, const struct table_facts *facts,
                    struct commits_cells *ret_cells)
 {
@@ -116,6 +127,7 @@ void commits_cells(const struct view_worker *worker, const struct table_facts *f
     time_brief(age_us, ret_cells->age);
 }
 
+/* Writes what heartbeats say of one worker, as fields of the open object of this worker. */
 void commits_worker_json(const struct view_worker *worker, const struct table_facts *facts,
                          struct json *json)
 {
@@ -131,6 +143,8 @@ void commits_worker_json(const struct view_worker *worker, const struct table_fa
     json_bool(json, "behind", worker->behind && !facts->orphan);
 }
 
+/* Writes the newest commit, the rate, and the list "lagging" of the workers that are silent or
+ * behind, as fields of the open object of status. */
 void commits_json(const struct core_view *view, const struct table_facts *facts, struct json *json)
 {
     char key[BLACKLIST_KEY_TEXT_MAX], number[COMMITS_NUMBER_MAX];

@@ -32,9 +32,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CHUNK_BYTES ((size_t)256 * 1024)
-#define STUCK_S     30
+#define CHUNK_BYTES ((size_t)256 * 1024) /* the most bytes of an answer in one TELL */
+#define STUCK_S     30 /* a client that reads nothing for so many seconds is dropped */
 
+/* The states of a client, as in the picture above. */
 enum client_state {
     CLIENT_ASKING,
     CLIENT_WAITING,
@@ -47,15 +48,15 @@ struct client {
     struct list link;
     struct control *control;
     struct conn *conn;
-    struct event *stuck; /* the timeout that runs while the client does not read its answer */
+    struct event *stuck; /* the timer that runs while the client does not read its answer */
     enum client_state state;
     /* the number of the client's request to the core, until the core has answered; 0: none */
     uint64_t ask;
     bool json;
-    bool follow; /* the client of a rekey waits until all hosts have new keys */
-    int code;
+    bool follow; /* true: the client has sent a rekey, and waits until all hosts have new keys */
+    int code;    /* the code of the answer; 0: the request was carried out */
     struct buf answer;
-    size_t sent; /* bytes of `answer` that were sent */
+    size_t sent; /* how many bytes of `answer` were sent */
     struct events_follower follower;
 };
 
@@ -72,7 +73,7 @@ struct control {
 
 /* ---- the answer to a client ------------------------------------------------------------------ */
 
-/* Frees a client whose connection has ended already, or is closing. */
+/* Frees a client whose connection has ended, or is closed by the caller. */
 static void client_free(struct client *client)
 {
     events_unfollow(&client->follower);
@@ -84,8 +85,8 @@ static void client_free(struct client *client)
     mem_free(client);
 }
 
-/* Closes the connection at once, because no memory is left or the client does not read, and frees
- * the client. */
+/* Closes the client's connection at once, because memory is short or the client does not read, and
+ * frees the client. */
 static void client_drop(struct client *client)
 {
     conn_drop(client->conn);
@@ -99,8 +100,9 @@ static void client_close(struct client *client)
     client_free(client);
 }
 
-/* Sends one part of an answer. `code` other than 0: the request was refused. `last`: no further
- * part comes. Returns 0 or a failure of the connection. */
+/* Sends one part of an answer. `code` is not 0: the request was refused, and the text says why.
+ * `last`: true: no further part follows. Returns 0, or the code with which the connection has
+ * failed. */
 static int send_tell(struct conn *conn, int code, const char *text, size_t length, bool last)
 {
     const struct msg msg = {
@@ -111,14 +113,15 @@ static int send_tell(struct conn *conn, int code, const char *text, size_t lengt
     return conn_send(conn, &msg, NULL);
 }
 
+/* Sends a text that ends in NUL as one part of an answer (send_tell). */
 static int client_tell(struct conn *conn, int code, const char *text, bool last)
 {
     return send_tell(conn, code, text, strlen(text), last);
 }
 
-/* Sends as much of client->answer as the connection takes now; control_on_drained goes on later.
- * This function and the two below may free the client. `complete`: nothing is added to the answer
- * any more. */
+/* Sends as much of client->answer as the connection takes now; control_on_drained calls this
+ * function again for the rest. May free the client: after the last part, or when the connection
+ * fails. `complete`: nothing is added to the answer any more. */
 static void client_pump(struct client *client)
 {
     static const struct timeval timeout = { .tv_sec = STUCK_S };
@@ -132,8 +135,8 @@ static void client_pump(struct client *client)
         const char *text = buf_text(answer) + client->sent;
         size_t length = answer->length - client->sent;
 
-        /* A cut is never inside a UTF-8 character, because the client shows each part of the answer
-         * by itself. */
+        /* The client shows each part of the answer by itself, so no part ends inside a UTF-8
+         * character: the cut moves back over bytes 10xxxxxx, at most 4. */
         if (length > CHUNK_BYTES)
             for (length = CHUNK_BYTES; (text[length] & 0xc0) == 0x80 && length > CHUNK_BYTES - 4;)
                 length--;
@@ -155,14 +158,14 @@ static void client_pump(struct client *client)
     }
 }
 
-/* Sends `text` as the whole answer, with `code` (0: the request was carried out). The text replaces
- * an answer that was begun. May free the client. */
+/* Sends `text` as the whole answer, with `code` (0: the request was carried out). An answer that
+ * was begun in client->answer is thrown away. May free the client. */
 static void client_finish(struct client *client, int code, const char *text)
 {
     struct json json = { .out = &client->answer };
     int rc;
 
-    buf_clear(&client->answer); /* the text replaces an answer that was begun */
+    buf_clear(&client->answer);
     client->sent = 0;
     client->state = CLIENT_ANSWERING;
     client->ask = 0;
@@ -181,11 +184,12 @@ static void client_finish(struct client *client, int code, const char *text)
         client_pump(client);
 }
 
-/* Sends client->answer. rc 0: the answer is complete; otherwise it could not be made, and the
- * client gets the error `rc` instead. */
+/* Sends the answer that was made in client->answer. rc is 0: the answer is complete; else it could
+ * not be made, and the client gets the error `rc` in its place. May free the client. */
 static void client_finish_answer(struct client *client, int rc)
 {
-    /* Without memory for the answer there is no memory for an error either. */
+    /* HVD_E_NOMEM drops the client: without memory for the answer there is none for an error text.
+     */
     if (rc == HVD_E_LIMIT) {
         client_finish(client, rc, "the answer is longer than LIMIT_ANSWER_BYTES; ask for less");
     } else if (rc) {
@@ -198,23 +202,27 @@ static void client_finish_answer(struct client *client, int rc)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
+/* Makes the answer to a request that shows a table, as text or as JSON (the bool). */
 typedef int table_fn(const struct core_view *, const struct table_facts *, bool, struct buf *);
 
-/* One kind of request. Exactly one of the fields `table`, `done` and `carry_out` is set. */
+/* One kind of request, from args_min to args_max arguments. Exactly one of the fields `table`,
+ * `done` and `carry_out` is set. */
 struct request {
     const char *name;
     size_t args_min, args_max;
-    table_fn *table;       /* the request shows this table */
-    enum event_kind event; /* the request gives the core this event about a host or slot */
-    const char *done;      /* the text of the answer when the core has accepted `event` */
+    table_fn *table;       /* makes the answer, a table */
+    enum event_kind event; /* with `done`: the event for the core, about a host or slot */
+    const char *done;      /* the text of the answer when the core has accepted the event */
     void (*carry_out)(struct client *client, const struct msg_ask *ask);
 };
 
+/* The argument of request_on_kept_line. */
 struct event_search {
     struct client *client;
     int rc;
 };
 
+/* Appends a line of the event log to the client's answer, as text or as JSON. */
 static int add_event_line(struct client *client, const struct event_line *line)
 {
     char moment[TIME_STAMP_MAX];
@@ -223,6 +231,8 @@ static int add_event_line(struct client *client, const struct event_line *line)
                        client->json, &client->answer);
 }
 
+/* Called by events_each for each line that it finds. False ends the search: the line has no room.
+ */
 static bool request_on_kept_line(void *arg, const struct event_line *line)
 {
     struct event_search *search = arg;
@@ -231,8 +241,8 @@ static bool request_on_kept_line(void *arg, const struct event_line *line)
     return !search->rc;
 }
 
-/* Called for each new line of the event log. The core is in the middle of a step then, so this
- * function may send, but must not call the core. */
+/* Called for each new line of the event log that the client follows. The core is in the middle of a
+ * step then, so this function may send, but must not call the core. */
 static void request_on_new_line(void *arg, const struct event_line *line)
 {
     struct client *client = arg;
@@ -247,8 +257,8 @@ static void request_on_new_line(void *arg, const struct event_line *line)
         client_pump(client);
 }
 
-/* Carries out "events": sends the newest lines of the event log, as many as the argument says; with
- * `follow` also each new line. */
+/* Carries out "events": sends the newest lines of the event log, as many as the argument says. With
+ * ask->follow also each new line is sent, until the client goes. */
 static void request_events(struct client *client, const struct msg_ask *ask)
 {
     struct event_search search = { .client = client };
@@ -272,15 +282,16 @@ static void request_events(struct client *client, const struct msg_ask *ask)
     client_pump(client);
 }
 
-/* Gives the core an event about the host or slot in the first argument; the second, if given, is
- * the deadline of a drain. The text of the answer is made first, because the core may answer
- * (control_reply) before the call returns. */
+/* Carries out "drain", "undrain" and "clear": gives the core an event about the host or slot in the
+ * first argument. The second argument, if there is one, is the time until the deadline of a drain.
+ * The text of the answer is made first, because the core may answer (control_reply) before ops->act
+ * returns. */
 static void request_tell_core(struct client *client, const struct msg_ask *ask,
                               const struct request *request)
 {
     struct control *control = client->control;
     struct event event = { .kind = request->event, .left_us = TIME_NEVER };
-    char left[TIME_TEXT_MAX];
+    char left_text[TIME_TEXT_MAX];
     struct hvd_err err;
     struct key key;
     int rc = key_parse(ask->verb, ask->args.items[0], &key, &err);
@@ -294,7 +305,7 @@ static void request_tell_core(struct client *client, const struct msg_ask *ask,
     buf_clear(&client->answer);
     rc = buf_printf(&client->answer, "%s: %s", ask->args.items[0], request->done);
     if (!rc && event.left_us != TIME_NEVER)
-        rc = buf_printf(&client->answer, " within %s", time_format(event.left_us, left));
+        rc = buf_printf(&client->answer, " within %s", time_format(event.left_us, left_text));
     if (rc) {
         client_drop(client);
         return;
@@ -306,8 +317,8 @@ static void request_tell_core(struct client *client, const struct msg_ask *ask,
     control->ops->act(control->arg, &event);
 }
 
-/* Asks the core for new keys. The core answers when they are durable, and reports later steps by
- * control_rekeying. */
+/* Carries out "rekey": asks the core for new keys. The core answers (control_reply) when the new
+ * keys are durable, and reports later steps by control_rekeying. */
 static void request_rekey(struct client *client, const struct msg_ask *ask)
 {
     struct control *control = client->control;
@@ -319,8 +330,9 @@ static void request_rekey(struct client *client, const struct msg_ask *ask)
     control->ops->act(control->arg, &event);
 }
 
-/* Asks the core to make a token, with the arguments token, lifetime, how many hosts may use it, and
- * the name of the only host that may ("": any); or to revoke the token of the one argument. */
+/* Carries out "token-create" and "token-revoke". The arguments of the first are the token, its
+ * lifetime, how many hosts may use it, and the name of the only host that may use it ("": any
+ * host). The argument of the second is the token. */
 static void request_token(struct client *client, const struct msg_ask *ask)
 {
     struct control *control = client->control;
@@ -341,6 +353,7 @@ static void request_token(struct client *client, const struct msg_ask *ask)
         if (!rc)
             rc = text_parse_u64((struct span){ args[2], strlen(args[2]) }, 0, LIMIT_HOSTS,
                                 "the number of hosts", &uses, &err);
+        /* EVENT_TOKEN has the number of hosts in `slot`; 0: any number. */
         event.slot = (uint32_t)uses;
     }
     if (rc) {
@@ -352,8 +365,9 @@ static void request_token(struct client *client, const struct msg_ask *ask)
     control->ops->act(control->arg, &event);
 }
 
-/* Asks the core for a checkpoint. With `follow` the client has an empty part now, which shows that
- * the driver has its request, and the rest when the checkpoint is complete. */
+/* Carries out "checkpoint": asks the core for a checkpoint. With ask->follow the client gets an
+ * empty part of the answer at once, which shows that the driver has its request, and the rest when
+ * the checkpoint is complete. */
 static void request_checkpoint(struct client *client, const struct msg_ask *ask)
 {
     struct control *control = client->control;
@@ -363,7 +377,7 @@ static void request_checkpoint(struct client *client, const struct msg_ask *ask)
 
     client->state = CLIENT_WAITING;
     client->ask = event.ask;
-    if (ask->follow && client_tell(client->conn, 0, "", false))
+    if (ask->follow && client_tell(client->conn, 0, "", false /* not the last part */))
         client_drop(client);
     else
         control->ops->act(control->arg, &event);
@@ -371,7 +385,7 @@ static void request_checkpoint(struct client *client, const struct msg_ask *ask)
 
 /* Sends `text`, which says how far the change of keys is, to a client that waits for new keys. A
  * client that asked for JSON gets an empty part instead, which shows that the driver has its
- * request; only the last part has JSON. */
+ * request: only the last part of its answer has JSON. */
 static void request_tell_rekeying(struct client *client, const char *text)
 {
     char line[LIMIT_REASON_BYTES + 2] = "";
@@ -380,12 +394,12 @@ static void request_tell_rekeying(struct client *client, const char *text)
         snprintf(line, sizeof(line), "%s\n", text);
     client->state = CLIENT_REKEYING;
     client->ask = 0;
-    if (client_tell(client->conn, 0, line, false))
+    if (client_tell(client->conn, 0, line, false /* not the last part */))
         client_drop(client);
 }
 
-/* Carries out "top": sends one picture of the job, of the size that the arguments say; and "live":
- * sends the message of live.h, of which the verb "page" makes a file. */
+/* Carries out "top": sends one picture of the job, of the size that the arguments say. Also carries
+ * out "live": sends the message of live.h, from which the verb "page" makes a file. */
 static void request_picture(struct client *client, const struct msg_ask *ask)
 {
     struct control *control = client->control;
@@ -410,9 +424,9 @@ static void request_picture(struct client *client, const struct msg_ask *ask)
     client_finish_answer(client, rc);
 }
 
-/* Carries out "stop"; with the word "now" no checkpoint is written before the end. Answers, because
- * the core does not, and gives the stop to the core. With `follow` the connection stays open until
- * the driver ends. */
+/* Carries out "stop": gives the stop to the core; with the argument "now" no checkpoint is written
+ * before the end. The core does not answer a stop, so the answer is sent here. With ask->follow the
+ * connection stays open until the driver ends. */
 static void request_stop(struct client *client, const struct msg_ask *ask)
 {
     static const char text[] = "the job is being stopped\n";
@@ -422,7 +436,7 @@ static void request_stop(struct client *client, const struct msg_ask *ask)
 
     if (!ask->follow)
         client_finish(client, 0, text);
-    else if (client_tell(client->conn, 0, text, false))
+    else if (client_tell(client->conn, 0, text, false /* not the last part */))
         client_drop(client);
     else
         client->state = CLIENT_WAITING;
@@ -452,8 +466,9 @@ static const struct request requests[] = {
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
-/* Called for a message of a client. The first one must be an ASK, and its request is carried out.
- * For a connection to a client the ASK is the whole greeting (conn_greeted). */
+/* Called for each message of a client. The first must be an ASK, whose request is carried out. The
+ * ASK takes the place of a greeting, so conn_greeted lifts the limits for connections that have not
+ * greeted. */
 static void control_on_msg(void *arg, const struct msg *msg)
 {
     struct client *client = arg;
@@ -466,8 +481,8 @@ static void control_on_msg(void *arg, const struct msg *msg)
     struct hvd_err err;
     int rc;
 
-    /* A connection carries only one ASK (PROTOCOL.md, "Operators"). msg_allowed returns 0 if the
-     * message is allowed. */
+    /* A connection carries only one ASK (PROTOCOL.md, "Operators"). msg_allowed returns 0 for a
+     * message that a client may send. */
     if (msg_allowed(msg->type, LINK_CLIENT_TO_DRIVER, WHEN_OPEN, &err)) {
         client_finish(client, err.code, err.text);
         return;
@@ -507,6 +522,7 @@ static void control_on_msg(void *arg, const struct msg *msg)
     }
 }
 
+/* Called when the client has closed the connection, or it has failed. */
 static void control_on_closed(void *arg, const char *why)
 {
     (void)why;
@@ -527,7 +543,7 @@ static void control_on_stuck(evutil_socket_t fd, short what, void *arg)
     client_drop(arg);
 }
 
-/* Accepts a client, or refuses it with a reason. */
+/* Called for each new connection: accepts the client, or refuses it if there are too many. */
 static void control_on_accepted(void *arg, struct conn *conn)
 {
     static const struct conn_ops ops = { .msg = control_on_msg,
@@ -536,7 +552,7 @@ static void control_on_accepted(void *arg, struct conn *conn)
     struct control *control = arg;
     struct client *client;
 
-    /* The client gets the reason as its answer, so the operator can try again. */
+    /* The refused client gets the reason as its answer, so its user can try again. */
     if (control->client_count >= LIMIT_CLIENTS) {
         if (client_tell(conn, HVD_E_LIMIT, "too many requests at the same time; try again", true))
             conn_drop(conn);
@@ -563,8 +579,8 @@ static void control_on_accepted(void *arg, struct conn *conn)
         client_drop(client);
 }
 
-/* Listens on the Unix socket `path` for clients. `ops` are the calls with which control.c reaches
- * the core. After a failure nothing is left open. */
+/* Makes the control server, which listens on the Unix socket `path` for clients. `ops` are the
+ * functions with which it reaches the core. After a failure nothing is left open. */
 int control_create(struct event_base *base, const char *path, struct events *events,
                    const struct control_ops *ops, void *arg, struct control **ret_control,
                    struct hvd_err *err)
@@ -588,7 +604,7 @@ int control_create(struct event_base *base, const char *path, struct events *eve
     return 0;
 }
 
-/* Closes the socket and all connections. Bytes of answers that conn.c already has are still sent
+/* Closes the socket and all connections. Bytes that a connection has taken already are still sent
  * (client_close). */
 void control_free(struct control *control)
 {
@@ -600,11 +616,12 @@ void control_free(struct control *control)
     mem_free(control);
 }
 
-/* The core has answered the request `ask`: the client that has sent it gets the answer. A client
- * that waits for new keys (`follow`) gets only the first part now. `ask` 0: no client has asked. */
+/* Called when the core has answered the request with the number `ask`: sends the answer to the
+ * client of that request. A client that waits for new keys (client->follow) gets only the first
+ * part of its answer now. `ask` 0: no client has asked. */
 void control_reply(struct control *control, uint64_t ask, int code, const char *text)
 {
-    /* If the client has closed its connection meanwhile, the answer is dropped. */
+    /* No client is found if it has closed its connection meanwhile; the answer is then dropped. */
     LIST_EACH_SAFE (it, after, &control->clients) {
         struct client *client = CONTAINER_OF(it, struct client, link);
         char line[LIMIT_REASON_BYTES + LIMIT_HOST_NAME_BYTES];
@@ -617,7 +634,8 @@ void control_reply(struct control *control, uint64_t ask, int code, const char *
         }
         if (code)
             snprintf(line, sizeof(line), "%s", *text ? text : err_text(code));
-        else /* client->answer has the text (request_tell_core); for a rekey `text` is the answer */
+        else /* request_tell_core has put the text into client->answer; otherwise `text` is the
+                answer */
             snprintf(line, sizeof(line), "%s",
                      client->answer.length ? buf_text(&client->answer) : text);
         client_finish(client, code, line);
@@ -625,8 +643,8 @@ void control_reply(struct control *control, uint64_t ask, int code, const char *
     }
 }
 
-/* The core says how far the change of keys is: all clients that wait for it are told. `over`: the
- * change is complete, and `text` is the last part of the answer. */
+/* Called when the core says how far the change of keys is: tells all clients that wait for its end.
+ * `over`: the change is complete, and `text` is the last part of their answers. */
 void control_rekeying(struct control *control, const char *text, bool over)
 {
     LIST_EACH_SAFE (it, after, &control->clients) {

@@ -1,7 +1,7 @@
 /*
- * event_facts.c: writes the facts of an event as a text, and such a text as JSON. The log of events
- * writes them; the answers to "events" and the hook of --on-event read them. Invariants: a text has
- * no control character but the tabs between its fields; the JSON of any text is valid.
+ * event_facts.c: writes the facts of an event as a text, and such a text as JSON. The event log
+ * writes the texts; the answers to "events" and the program of --on-event get the JSON. Invariants:
+ * a text has no control character but the tabs between its fields; the JSON of any text is valid.
  */
 #include "driver/control/event_facts.h"
 
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In the order in which JSON has them. */
+/* All fields, in the order in which JSON has them. */
 static const struct event_field {
     const char *name;
     bool is_number;
@@ -38,8 +38,9 @@ static const struct event_field {
     { "cause",         false},
 };
 
-/* Adds a field to the text. One that has no room is left out, except for the last one, which may be
- * `cut`. A control character, which could end the field or the line, becomes a blank. */
+/* Appends a field "name=value" to the text. If the text has no room for the field, the field is
+ * left out, or with `cut` shortened. A control character in the value, which could end the field or
+ * the line, becomes a blank. */
 static void event_facts_put(char text[EVENT_FACTS_MAX], const char *name, const char *value,
                             bool cut)
 {
@@ -56,6 +57,7 @@ static void event_facts_put(char text[EVENT_FACTS_MAX], const char *name, const 
             *at = ' ';
 }
 
+/* Appends a field whose value is a number. */
 static void event_facts_put_number(char text[EVENT_FACTS_MAX], const char *name, uint64_t number)
 {
     char digits[24];
@@ -64,6 +66,8 @@ static void event_facts_put_number(char text[EVENT_FACTS_MAX], const char *name,
     event_facts_put(text, name, digits, false);
 }
 
+/* Writes the name of the job and the facts as a text. A fact that is 0 or NULL is not known, and
+ * has no field. Only the cause, the last field, may be shortened (`true`). */
 void event_facts_write(const char *job, const struct facts *facts, char text[EVENT_FACTS_MAX])
 {
     char commit[COMMITS_NUMBER_MAX];
@@ -110,6 +114,8 @@ void event_facts_write(const char *job, const struct facts *facts, char text[EVE
         event_facts_put(text, "cause", facts->cause, true);
 }
 
+/* Writes the facts of a text as fields of an open JSON object. Each known field is looked for in
+ * the text, so JSON always has the same order of fields. */
 void event_facts_json(const char *text, struct json *json)
 {
     size_t length = strlen(text);

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+/* Reads the value of --on-event-filter. A severity also lets through all graver ones; the levels of
+ * trace.h begin with the gravest. */
 int event_filter_parse(const char *text, struct event_filter *ret_filter, struct hvd_err *err)
 {
     struct event_filter filter = { .severities = { false } };

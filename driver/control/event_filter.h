@@ -1,7 +1,7 @@
 /*
- * event_filter.h: which events a program of the operator gets: the value of --on-event-filter, a
- * list such as "warning,round_trains,job_over". A severity lets through events that are at least as
- * grave, a kind (docs/events.md) the events of that kind.
+ * event_filter.h: which events the program of --on-event gets: the value of --on-event-filter, a
+ * list such as "warning,round_trains,job_over". A severity lets through the events that are at
+ * least as grave; a kind (docs/events.md) the events of that kind.
  */
 #ifndef DRIVER_CONTROL_EVENT_FILTER_H
 #define DRIVER_CONTROL_EVENT_FILTER_H
@@ -10,12 +10,14 @@
 #include "base/facts.h"
 #include "base/trace.h"
 
+/* true: events of this severity, or of this kind, pass. */
 struct event_filter {
     bool severities[TRACE_DETAIL + 1];
     bool kinds[KIND_COUNT];
 };
 
-/* Returns 0, or HVD_E_INVAL with the word that is neither a severity nor a kind. */
+/* Reads the value of --on-event-filter. HVD_E_INVAL: a word is neither a severity nor a kind; the
+ * error names the word. */
 int event_filter_parse(const char *text, struct event_filter *ret_filter,
                        struct hvd_err *err) MUST_CHECK;
 

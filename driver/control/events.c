@@ -1,8 +1,8 @@
 /*
  * events.c: the job's event log: a ring of lines in memory for control clients, and events.log on
- * disk. The driver's thread adds lines and reads the ring; another thread writes the file. Only the
- * driver's thread writes to the ring, under the mutex; only the file's thread uses the file and
- * `batch`. A disk that hangs costs lines in the file, but no time of the driver.
+ * disk. The driver's thread adds lines and reads the ring; another thread writes the file. The ring
+ * is written only by the driver's thread, under the mutex; the file and `batch` are used only by
+ * the file's thread. If the disk hangs, the file loses lines, but the driver loses no time.
  */
 #include "driver/control/events.h"
 
@@ -23,19 +23,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BATCH_LINES 64
+#define BATCH_LINES 64 /* the most lines that the thread writes at once */
 #define LINE_BYTES \
     (TIME_STAMP_MAX + EVENTS_MARK_MAX + TRACE_LINE_MAX + EVENT_FACTS_MAX + sizeof(" \t\n"))
 #define BATCH_BYTES (BATCH_LINES * LINE_BYTES)
-/* the end of a line whose writer has died inside it; event_facts.h reads it */
+/* The end that a line gets whose writer has died inside it; event_facts_json knows it by the tab.
+ */
 #define TORN_END "\t\n"
 
 /* The file; only the thread that writes it uses this struct. */
 struct event_file {
-    int fd; /* -1: not open */
+    int fd; /* the descriptor of events.log; -1: it is not open */
     int64_t bytes;
-    bool failing; /* writes fail, and a warning about it was logged */
+    bool failing; /* writes fail now, and a warning about that was logged */
     bool torn;    /* the file ends in the middle of a line */
+    /* how many lines are missing in the file, since the last line that was written */
     uint64_t lost;
     char text[BATCH_BYTES];
 };
@@ -43,6 +45,7 @@ struct event_file {
 struct events {
     const char *job;
     struct event_line *ring;
+    /* how many lines were added; the newest is at (added - 1) % LIMIT_EVENTS_KEPT */
     uint64_t added;
     struct list followers;
 
@@ -52,9 +55,9 @@ struct events {
     /* signalled when lines were added, and when a thread must end or has ended */
     pthread_cond_t more;
     bool ending;
-    bool ended; /* the thread has written all lines */
-    /* events_free waits no longer, because the disk hangs: the thread frees everything when it
-     * ends */
+    bool ended; /* the thread has written all lines, and ends */
+    /* events_free waits for the thread no longer, because the disk hangs; the thread frees
+     * everything when it ends */
     bool abandoned;
 
     uint64_t taken; /* how many lines the thread has taken from the ring, or has lost */
@@ -84,6 +87,8 @@ const char *events_mark(enum trace_level level)
     return events_levels[level].mark;
 }
 
+/* Splits a line at the first blank and the first tab: the time, the text, and the facts. The
+ * severity before the text becomes the level. */
 struct events_parsed events_parse(struct span line)
 {
     struct events_parsed parsed = { .level = TRACE_INFO };
@@ -98,13 +103,14 @@ struct events_parsed events_parse(struct span line)
     return parsed;
 }
 
+/* Reads events.log. If it ends inside a line, TORN_END completes that line. */
 int events_read(const char *path, struct buf *text, struct hvd_err *err)
 {
     int rc = file_read(path, text, err);
 
     if (rc || !text->length || text->data[text->length - 1] == '\n')
         return rc;
-    text->max += strlen(TORN_END); /* a file that is too long has filled the buffer */
+    text->max += strlen(TORN_END); /* the buffer may be full, so it gets room for the end */
     rc = buf_append_text(text, TORN_END);
     if (rc)
         err_set(err, rc, "%s: %s", path, err_text(rc));
@@ -113,8 +119,9 @@ int events_read(const char *path, struct buf *text, struct hvd_err *err)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Closes the file after a failed operation, `what`; errno has the reason. Only the first of several
- * failures in a row is logged. events_file_open tries again later. */
+/* Closes the file after an operation has failed; `what` names the operation, and errno is the
+ * reason. Of several failures in a row only the first is logged. The next batch tries to open the
+ * file again. */
 static void events_file_failed(struct events *events, const char *what)
 {
     struct event_file *file = &events->file;
@@ -146,7 +153,7 @@ static bool events_file_open(struct events *events)
         return false;
     }
     file->bytes = status.st_size;
-    /* An earlier driver may have died inside a line. */
+    /* An earlier driver may have died inside a line: then the file does not end in a newline. */
     fd = status.st_size ? open(events->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
     file->torn = fd >= 0 && pread(fd, &last, 1, status.st_size - 1) == 1 && last != '\n';
     if (fd >= 0)
@@ -176,12 +183,13 @@ static bool events_file_write(struct events *events, const char *text, size_t le
     return true;
 }
 
-/* Writes the first `count` lines of the batch, and renames a file that has become too long. If the
- * write fails, the lines count as lost. */
+/* Writes the first `count` lines of `batch` to the file, and renames a file that has become too
+ * long. If the write fails, the lines count as lost. */
 static void events_file_write_batch(struct events *events, size_t count)
 {
     struct event_file *file = &events->file;
-    char line[LIMIT_PATH_BYTES]; /* the path for the rename, or a line about missing lines */
+    char line[LIMIT_PATH_BYTES]; /* the new path for the rename; later a line that says how many
+                                    lines are missing */
     char moment[TIME_STAMP_MAX];
     size_t length = 0;
     bool opened, written;
@@ -193,7 +201,8 @@ static void events_file_write_batch(struct events *events, size_t count)
                                    events_mark(events->batch[i].level), events->batch[i].text,
                                    events->batch[i].facts);
     opened = events_file_open(events);
-    /* A file that cannot be renamed grows further, because a job must not end for its log. */
+    /* A file that cannot be renamed grows further: bytes 0 delays the next attempt. A job must not
+     * end because of its log. */
     if (opened && file->bytes >= LIMIT_EVENTS_LOG_BYTES) {
         file->bytes = 0;
         if (snprintf(line, sizeof(line), "%s.1", events->path) < (int)sizeof(line) &&
@@ -203,8 +212,8 @@ static void events_file_write_batch(struct events *events, size_t count)
             opened = events_file_open(events);
         }
     }
-    /* If the last line of the file is incomplete, it gets an end that says so (event_facts.h).
-     * After a failed write a line says how many lines are missing. */
+    /* An incomplete last line of the file gets an end that says so (event_facts.h). After lines
+     * were lost, a line says how many are missing. */
     written = opened && (!file->torn || events_file_write(events, TORN_END, strlen(TORN_END)));
     if (written && file->lost) {
         missing = snprintf(line, sizeof(line),
@@ -235,13 +244,13 @@ static void events_destroy(struct events *events)
     mem_free(events->ring);
     mem_free(events);
     if (fd >= 0)
-        /* The file is closed last. If it is a pipe, its reader then knows that everything is
-         * freed. */
+        /* The file is closed last: if it is a pipe, its reader knows by the end of the pipe that
+         * everything else is freed. */
         close(fd);
 }
 
-/* The function of the thread: takes lines from the ring and writes them, until events_free ends
- * it. */
+/* The function of the file's thread: takes lines from the ring into `batch` and writes them, until
+ * events_free ends it. */
 static void *events_thread(void *arg)
 {
     struct events *events = arg;
@@ -251,8 +260,8 @@ static void *events_thread(void *arg)
     for (;;) {
         size_t count = 0;
 
-        /* The ring has overwritten lines before the thread took them: the file will not have these
-         * lines. */
+        /* More lines were added than the ring keeps: the oldest were overwritten before this thread
+         * took them, and the file will not have them. */
         if (events->added - events->taken > LIMIT_EVENTS_KEPT) {
             events->file.lost += events->added - events->taken - LIMIT_EVENTS_KEPT;
             events->taken = events->added - LIMIT_EVENTS_KEPT;
@@ -278,8 +287,8 @@ static void *events_thread(void *arg)
     return NULL;
 }
 
-/* Makes the log of events in memory, and starts the thread that writes the file. folder NULL: there
- * is neither a file nor a thread. */
+/* Makes the event log in memory, and starts the thread that writes the file. folder NULL: there is
+ * neither a file nor a thread. */
 int events_create(const char *folder, const char *job, struct events **ret_events,
                   struct hvd_err *err)
 {
@@ -314,8 +323,9 @@ int events_create(const char *folder, const char *job, struct events **ret_event
     return rc;
 }
 
-/* Waits for the thread at most EVENTS_LAST_US by the monotonic clock, because the wall clock may be
- * set back. If the disk hangs longer, the log is abandoned: the thread frees it later, or never. */
+/* Ends the thread and frees the log. The wait for the thread is EVENTS_LAST_US at most, by the
+ * monotonic clock, because the wall clock may be set back. If the disk hangs longer, the log is
+ * abandoned: the thread frees it later, or never. */
 void events_free(struct events *events)
 {
     int64_t until_us = clock_now_us() + EVENTS_LAST_US;
@@ -347,8 +357,8 @@ void events_free(struct events *events)
     }
 }
 
-/* Adds a line to the ring, over the oldest line if the ring is full, and gives it to the thread and
- * to all followers. A follower may unfollow in its callback. */
+/* Adds a line to the ring, in place of the oldest line if the ring is full; wakes the thread, and
+ * calls all followers. A follower may unfollow in its callback. */
 void events_add(struct events *events, enum trace_level level, const struct facts *facts,
                 const char *text)
 {
@@ -374,13 +384,15 @@ void events_add(struct events *events, enum trace_level level, const struct fact
     }
 }
 
-/* Calls `visit` with the newest `most` lines, the oldest of them first, until it returns false. */
+/* Calls `visit` with each of the newest `most` lines, from the oldest to the newest, until it
+ * returns false. */
 void events_each(const struct events *events, size_t most, events_fn *visit, void *arg)
 {
     uint64_t kept = events->added < LIMIT_EVENTS_KEPT ? events->added : LIMIT_EVENTS_KEPT;
     uint64_t at = events->added - (most < kept ? most : kept);
 
-    /* No lock is needed, because only the calling thread, the driver's, writes to the ring. */
+    /* No lock is needed: only the driver's thread, which calls this function, writes to the ring.
+     */
     for (; at < events->added; at++)
         if (!visit(arg, &events->ring[at % LIMIT_EVENTS_KEPT]))
             return;

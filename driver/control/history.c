@@ -1,7 +1,8 @@
 /*
- * history.c: reads events.log once more, for the verb "page" (driver/cli/page.c). Changes are
- * found by the line that cost.c has written for each of them. Invariant: the text is only read; the
- * first pass counts, the second one writes, and both see the same lines.
+ * history.c: reads events.log for the verb "page" (driver/cli/page.c). A change of the membership
+ * is found by the line that driver/core/cost.c has written for it. Invariant: the text is only
+ * read; a first pass counts lines and changes, a second pass writes them, and both read the same
+ * lines.
  */
 #include "driver/control/history.h"
 
@@ -16,18 +17,20 @@
 
 #define MOMENT_LENGTH_MAX (TIME_STAMP_MAX - 1)
 
+/* The position of one pass over the lines of a job, and what it has counted. */
 struct history {
     const struct span *texts;
-    size_t text; /* which one is read */
-    struct span rest;
-    const char *since;
-    uint64_t round;         /* of the change before; 0: there was none */
-    uint32_t size;          /* the number of members after it */
-    uint64_t lines, graves; /* how many lines were read; how many were warnings or errors */
+    size_t text;                 /* the index of the text that is read next */
+    struct span rest;            /* the part of the present text that is not read yet */
+    const char *since;           /* lines before this time belong to another job */
+    uint64_t round;              /* the round of the change before; 0: there was none */
+    uint32_t size;               /* the number of members after that change */
+    uint64_t lines, grave_lines; /* how many lines were read; how many were warnings or errors */
     uint64_t changes;
 };
 
-/* Takes what stands before the first of the characters `ends`; "" if none of them follows. */
+/* Returns what comes before the first of the characters `ends`, and moves *rest there. If none of
+ * them follows, the result is "". */
 static struct span history_take_until(struct span *rest, const char *ends)
 {
     size_t length = 0;
@@ -42,7 +45,8 @@ static struct span history_take_until(struct span *rest, const char *ends)
     return part;
 }
 
-/* Takes a word and the duration that follows on it up to one of the characters `ends`. */
+/* Reads `word` and a duration behind it, which ends at one of the characters `ends`. False: *rest
+ * does not begin so. */
 static bool history_take_time(struct span *rest, const char *word, const char *ends,
                               int64_t *ret_us)
 {
@@ -58,8 +62,9 @@ static bool history_take_time(struct span *rest, const char *word, const char *e
     return !time_parse(text, ret_us, NULL) && *ret_us != TIME_NEVER;
 }
 
-/* Reads "round 3: all 4 train", and behind it what cost_text has written, if anything. False: this
- * line is another one. *ret_known: the cause and the durations are known. */
+/* Reads the line of a change: "round 3: all 4 train", and behind it what cost_text
+ * (driver/core/cost.c) has written, if there is anything. False: the line is about something else.
+ * *ret_known: false: the cause and the durations are not known. */
 static bool history_read_change(struct span text, struct view_change *ret_change, bool *ret_known)
 {
     struct view_change change = { .round = 0 };
@@ -100,52 +105,55 @@ static bool history_read_change(struct span text, struct view_change *ret_change
     return true;
 }
 
-/* Reads the next line of this job. False: there is none. */
-static bool history_next(struct history *own, struct events_parsed *ret_line)
+/* Reads the next line of this job, and counts it. Lines without a time, and those before `since`,
+ * are left out. False: there is no further line. */
+static bool history_next(struct history *history, struct events_parsed *ret_line)
 {
     struct span line;
 
-    while (own->text < HISTORY_TEXTS || own->rest.length) {
-        if (!own->rest.length) {
-            own->rest = own->texts[own->text++];
+    while (history->text < HISTORY_TEXTS || history->rest.length) {
+        if (!history->rest.length) {
+            history->rest = history->texts[history->text++];
             continue;
         }
-        (void)span_next(&own->rest, '\n', &line);
+        (void)span_next(&history->rest, '\n', &line);
         *ret_line = events_parse(line);
         if (!ret_line->moment.length || ret_line->moment.length > MOMENT_LENGTH_MAX ||
-            strncmp(ret_line->moment.at, own->since,
-                    ret_line->moment.length < strlen(own->since) ? ret_line->moment.length
-                                                                 : strlen(own->since)) < 0)
+            strncmp(ret_line->moment.at, history->since,
+                    ret_line->moment.length < strlen(history->since) ? ret_line->moment.length
+                                                                     : strlen(history->since)) < 0)
             continue;
-        own->lines++;
-        own->graves += ret_line->level <= TRACE_WARNING;
+        history->lines++;
+        history->grave_lines += ret_line->level <= TRACE_WARNING;
         return true;
     }
     return false;
 }
 
-/* Reads the next change, and the time at which it was complete. A driver that takes a job over says
- * of the round that it finds that all train; that is no change. */
-static bool history_next_change(struct history *own, struct view_change *ret_change,
+/* Reads the next change, and the time at which it was complete. A driver that takes a job over also
+ * writes that all members of the round that it finds train; such a line is no change, and has no
+ * higher round. */
+static bool history_next_change(struct history *history, struct view_change *ret_change,
                                 bool *ret_known, struct span *ret_moment)
 {
     struct events_parsed line;
 
-    while (history_next(own, &line)) {
+    while (history_next(history, &line)) {
         if (!history_read_change(line.text, ret_change, ret_known) ||
-            ret_change->round <= own->round)
+            ret_change->round <= history->round)
             continue;
-        ret_change->from = own->size;
+        ret_change->from = history->size;
         *ret_moment = line.moment;
-        own->round = ret_change->round;
-        own->size = ret_change->to;
-        own->changes++;
+        history->round = ret_change->round;
+        history->size = ret_change->to;
+        history->changes++;
         return true;
     }
     return false;
 }
 
-/* Adds a text that may have any bytes; one that lies behind a NUL is left out. */
+/* Writes a text of the log as a value of JSON. `memory` gets a copy that ends in NUL; what follows
+ * a NUL in the text is left out. */
 static void history_text(struct json *json, const char *name, struct span text, struct buf *memory)
 {
     buf_clear(memory);
@@ -154,10 +162,12 @@ static void history_text(struct json *json, const char *name, struct span text, 
     json_text(json, name, json->rc ? "" : buf_text(memory));
 }
 
+/* Writes the history as a JSON object. Two passes count all lines (`all`) and all changes
+ * (`changes`), because only the newest of them are written. The passes after these write. */
 int history_write(const struct span texts[HISTORY_TEXTS], const char *since, struct buf *out)
 {
     const struct history begin = { .texts = texts, .since = since };
-    struct history all = begin, changes = begin, own = begin;
+    struct history all = begin, changes = begin, history = begin;
     struct json json = { .out = out };
     struct events_parsed line = { .level = TRACE_INFO };
     struct view_change change;
@@ -171,13 +181,13 @@ int history_write(const struct span texts[HISTORY_TEXTS], const char *since, str
     while (history_next_change(&changes, &change, &known, &moment))
         continue;
     json_open(&json, NULL, '{');
-    if (history_next(&own, &line))
+    if (history_next(&history, &line))
         history_text(&json, "began", line.moment, &memory);
     else
         json_null(&json, "began");
     json_open(&json, "changes", '[');
-    for (own = begin; !json.rc && history_next_change(&own, &change, &known, &moment);) {
-        if (own.changes + HISTORY_CHANGES <= changes.changes)
+    for (history = begin; !json.rc && history_next_change(&history, &change, &known, &moment);) {
+        if (history.changes + HISTORY_CHANGES <= changes.changes)
             continue;
         json_open(&json, NULL, '{');
         json_number(&json, "round", change.round);
@@ -194,12 +204,12 @@ int history_write(const struct span texts[HISTORY_TEXTS], const char *since, str
     }
     json_close(&json, ']');
     json_open(&json, "events", '[');
-    for (own = begin; !json.rc && history_next(&own, &line);) {
-        if (own.lines + HISTORY_EVENTS <= all.lines &&
-            (line.level > TRACE_WARNING || own.graves + HISTORY_GRAVE <= all.graves))
+    for (history = begin; !json.rc && history_next(&history, &line);) {
+        if (history.lines + HISTORY_EVENTS <= all.lines &&
+            (line.level > TRACE_WARNING || history.grave_lines + HISTORY_GRAVE <= all.grave_lines))
             continue;
         json_open(&json, NULL, '{');
-        json_number(&json, "number", own.lines);
+        json_number(&json, "number", history.lines);
         history_text(&json, "time", line.moment, &memory);
         json_text(&json, "severity", events_severity(line.level));
         history_text(&json, "text", line.text, &memory);

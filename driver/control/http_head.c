@@ -1,7 +1,7 @@
 /*
- * http_head.c: reads the head of an HTTP request, and knows nothing of sockets. web.c calls it each
- * time that bytes have come. Invariant: no byte behind `length` is read, and a head of any content
- * gives a status.
+ * http_head.c: reads the head of an HTTP request from bytes in memory. web.c calls it each time
+ * that bytes have come. Invariant: no byte behind `length` is read, and a head with any bytes gives
+ * a status.
  */
 #include "driver/control/http_head.h"
 
@@ -30,23 +30,25 @@ const char *http_status_text(int status)
     }
 }
 
+/* True: the header Host names "localhost" or a numeric address, with or without a port. An IPv6
+ * address stands in brackets. */
 bool http_host_is_plain(const char *host)
 {
     char name[HTTP_HOST_MAX];
-    bool six = *host == '[';
-    const char *end = six ? strchr(host, ']') : strchr(host, ':');
+    bool is_ipv6 = *host == '[';
+    const char *end = is_ipv6 ? strchr(host, ']') : strchr(host, ':');
     size_t length = end ? (size_t)(end - host) : strlen(host);
     struct in6_addr address;
 
-    if (length >= sizeof(name) || (six && (!end || (end[1] && end[1] != ':'))))
+    if (length >= sizeof(name) || (is_ipv6 && (!end || (end[1] && end[1] != ':'))))
         return false;
-    memcpy(name, host + six, length - six);
-    name[length - six] = '\0';
-    return six ? inet_pton(AF_INET6, name, &address) == 1
-               : !strcasecmp(name, "localhost") || inet_pton(AF_INET, name, &address) == 1;
+    memcpy(name, host + is_ipv6, length - is_ipv6);
+    name[length - is_ipv6] = '\0';
+    return is_ipv6 ? inet_pton(AF_INET6, name, &address) == 1
+                   : !strcasecmp(name, "localhost") || inet_pton(AF_INET, name, &address) == 1;
 }
 
-/* Copies a text that fits; another one is left out. */
+/* Copies a text to ret_text if it fits; a text that is too long is left out. */
 static void http_keep(struct span text, char *ret_text, size_t size)
 {
     if (text.length >= size)
@@ -55,7 +57,8 @@ static void http_keep(struct span text, char *ret_text, size_t size)
     ret_text[text.length] = '\0';
 }
 
-/* True: the text begins with `word`, in letters of any case; *ret_rest is what follows on it. */
+/* True: the text begins with `word`, in upper or lower case; *ret_rest is then what follows,
+ * without blanks. */
 static bool http_begins(struct span text, const char *word, struct span *ret_rest)
 {
     size_t length = strlen(word);
@@ -66,8 +69,8 @@ static bool http_begins(struct span text, const char *word, struct span *ret_res
     return true;
 }
 
-/* Reads the lines of the head behind the first one. *ret_body: the length of the body of a POST.
- * Returns 200, or the status of a refusal. */
+/* Reads the header lines of the head. *ret_body: the length of the body of a POST. Returns 200, or
+ * the status of a refusal. */
 static int http_read_lines(struct span rest, struct http_head *head, uint64_t *ret_body)
 {
     struct span line, value, host = { "", 0 }, origin = { "", 0 };
@@ -83,7 +86,8 @@ static int http_read_lines(struct span rest, struct http_head *head, uint64_t *r
             http_keep(value, head->bearer, sizeof(head->bearer));
             bearers++;
         }
-        /* The weight of the format does not matter: a client that names it can read it. */
+        /* The weight of the format ("q=0.5") does not matter: a client that names the format can
+         * read it. */
         if (http_begins(line, "accept:", &value))
             for (; value.length && !head->openmetrics; value.at++, value.length--)
                 head->openmetrics = http_begins(value, "application/openmetrics-text", &line);
@@ -94,7 +98,8 @@ static int http_read_lines(struct span rest, struct http_head *head, uint64_t *r
             return 400;
     }
     if (hosts > 1 || origins > 1 || bearers > 1)
-        return 400; /* another server on the way might believe the other one */
+        return 400; /* a server between the client and this one might use the other of two such
+                       headers */
     head->own_origin =
         !origins ||
         ((http_begins(origin, "http://", &value) || http_begins(origin, "https://", &value)) &&
@@ -102,6 +107,8 @@ static int http_read_lines(struct span rest, struct http_head *head, uint64_t *r
     return *ret_body > HTTP_BODY_MAX ? 413 : 200;
 }
 
+/* Finds the blank line that ends the head, then reads the request line, the query, the header lines
+ * and the body. */
 int http_head_read(const char *bytes, size_t length, bool posts, struct http_head *ret_head)
 {
     struct http_head head = { .only_head = false };

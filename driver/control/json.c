@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Appends bytes, unless an earlier call has failed. */
 static void json_put(struct json *json, const void *bytes, size_t length)
 {
     if (!json->rc)
@@ -20,19 +21,19 @@ static void json_put(struct json *json, const void *bytes, size_t length)
 }
 
 /* Appends the text in quotes. A character that would change the direction of the text
- * (text_show_turns) is escaped, as text_show would do. Its 3 bytes of UTF-8 have the code
- * U+20xx. */
+ * (text_show_turns) is escaped as \u20xx, as base/text_show.c does: its code is U+20xx, in 3 bytes
+ * of UTF-8. */
 static void json_put_quoted(struct json *json, const char *text)
 {
     json_put(json, "\"", 1);
-    for (size_t left = strlen(text), length; left > 0 && !json->rc;
-         left -= length, text += length) {
+    for (size_t remaining = strlen(text), length; remaining > 0 && !json->rc;
+         remaining -= length, text += length) {
         unsigned char byte = (unsigned char)*text;
 
-        /* Sets `length` to the bytes of the first UTF-8 character; 0: the first bytes are no
+        /* Sets `length` to the number of bytes of the first UTF-8 character; 0: the bytes are no
          * character. */
         length = byte < 0x80;
-        for (size_t i = 2; i <= 4 && i <= left && !length; i++)
+        for (size_t i = 2; i <= 4 && i <= remaining && !length; i++)
             length = text_is_clean(text, i) ? i : 0;
 
         if (byte == '"' || byte == '\\') {
@@ -50,7 +51,8 @@ static void json_put_quoted(struct json *json, const char *text)
     json_put(json, "\"", 1);
 }
 
-/* Writes the comma and the name that belong before a value. */
+/* Writes what comes before each value: a comma, unless it is the first, and the name; name NULL:
+ * the value is in a list. */
 static void json_put_name(struct json *json, const char *name)
 {
     if (json->comma)
@@ -75,6 +77,7 @@ void json_close(struct json *json, char bracket)
     json->comma = true;
 }
 
+/* Closes the outermost object, and ends the line. */
 int json_end(struct json *json)
 {
     json_close(json, '}');
@@ -113,8 +116,8 @@ void json_null(struct json *json, const char *name)
     json_put(json, "null", 4);
 }
 
-/* Writes a duration in seconds with three digits behind the point; null for TIME_NEVER, and 0 for a
- * time that has passed. */
+/* Writes a duration in seconds, with three digits behind the point: null for TIME_NEVER, 0 for a
+ * negative duration. */
 void json_seconds(struct json *json, const char *name, int64_t us)
 {
     if (us == TIME_NEVER) {

@@ -1,7 +1,8 @@
 /*
- * live.c: makes the message for viewers of --page out of the answers that operators get. page.c
- * calls it, control.c for the verb "page", and that verb itself for a job without a driver.
- * Invariant: the message is one line of JSON, so no text of the job can begin a second message.
+ * live.c: makes the message for viewers of --page from the answers that operators get. page.c calls
+ * it for --page; control.c for the verb "page"; and driver/cli/page.c itself for a job without a
+ * driver. Invariant: the message is one line of JSON, so no text of the job can begin a second
+ * message.
  */
 #include "driver/control/live.h"
 
@@ -15,7 +16,9 @@
 
 #include <inttypes.h>
 
-/* Keeps as many hosts as a message may have. If some are left out, those that matter come first. */
+/* Shortens the hosts of the view to as many as a message may have. The first pass takes the hosts
+ * that matter: those with a reason (`why`), those being drained, and listed ones without an agent;
+ * the second pass takes the others. */
 static int live_pick_hosts(struct core_view *view)
 {
     size_t kept = 0, workers = 0;
@@ -45,15 +48,17 @@ static int live_pick_hosts(struct core_view *view)
     return 0;
 }
 
-/* Appends the answer to a request as the value of a name; its newline is left out. */
+/* A function of tables.h that makes the answer to a request. */
 typedef int live_table_fn(const struct core_view *, const struct table_facts *, bool, struct buf *);
+/* Appends the answer to a request, which `table` makes as JSON, as the value of `name`. The newline
+ * at the end of the answer is taken away. */
 static int live_table(const struct core_view *view, const struct table_facts *facts,
                       const char *name, live_table_fn *table, struct buf *out)
 {
     int rc = buf_printf(out, "\"%s\":", name);
 
     if (!rc)
-        rc = table(view, facts, true, out);
+        rc = table(view, facts, true /* as JSON */, out);
     if (!rc) {
         out->length--;
         rc = buf_append_text(out, ",");
@@ -61,6 +66,7 @@ static int live_table(const struct core_view *view, const struct table_facts *fa
     return rc;
 }
 
+/* Called by events_each: writes one event. False ends the events: the message has no room. */
 static bool live_on_event(void *arg, const struct event_line *line)
 {
     struct json *json = arg;
@@ -76,6 +82,9 @@ static bool live_on_event(void *arg, const struct event_line *line)
     return !json->rc;
 }
 
+/* Writes the message for viewers. `past`: the job has ended, so the time of the message is that of
+ * its last sign. `heard`: the age of the checkpoint is known. After a failure `out` is cut back to
+ * what it had before. */
 int live_write(struct core_view *view, const struct table_facts *facts, const struct events *events,
                size_t most, struct buf *out)
 {
@@ -89,7 +98,8 @@ int live_write(struct core_view *view, const struct table_facts *facts, const st
     int rc = buf_append_text(out, "{");
 
     if (!rc)
-        rc = live_table(view, facts, "status", table_status, out); /* it counts all hosts */
+        /* Status counts all hosts, so it comes before live_pick_hosts. */
+        rc = live_table(view, facts, "status", table_status, out);
     if (!rc)
         rc = live_pick_hosts(view);
     view->held_count = held < LIVE_HELD ? held : LIVE_HELD;

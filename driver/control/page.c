@@ -1,8 +1,8 @@
 /*
  * page.c: answers GET / with the page for browsers and GET /live with a stream of messages, and
- * gives the core what POST asks for; web.c has the connections, live.c makes the messages, page/
- * has the page. The driver's loop owns the server. Invariant: the timer `tick` runs exactly while
- * there are streams, or one has just left.
+ * gives the core what a POST asks for. web.c has the connections, live.c makes the messages, the
+ * folder page/ has the page. The driver's loop owns the server. Invariant: the timer `tick` runs
+ * while there are streams, and at most once more after the last one has ended.
  */
 #include "driver/control/page.h"
 
@@ -19,34 +19,38 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How long a message is given out, at least, and for each unit of time that making it took. */
+/* How long a message that was made is sent again to other viewers: at least FRESH_US, and at least
+ * FRESH_COST times as long as it took to make. So making messages takes a bounded part of the
+ * driver's time. */
 #define FRESH_US   (100 * TIME_MS)
 #define FRESH_COST 20
-#define BEAT_US    TIME_S
+#define BEAT_US    TIME_S /* the time from one message of a stream to the next */
 #define PAGE_USAGE "the driver answers GET / and /live\n"
 
-/* Messages: the first one of a viewer, and those that follow. */
+/* The two kinds of messages: the first one that a viewer gets, and those that follow; and how many
+ * events each has. */
 enum page_message { PAGE_FIRST, PAGE_NEXT, PAGE_MESSAGES };
 static const size_t page_events[PAGE_MESSAGES] = { 400, 64 };
 
 struct page {
     struct web *web;
-    const char *token;
-    bool control;
+    const char *token; /* the token of the page; NULL: none is needed */
+    bool control;      /* the page may change the job */
     bool stopped;      /* a viewer has stopped the job */
     uint64_t last_ask; /* the number of the newest request to the core */
     struct events *events;
     struct events_follower follower;
     const struct scrapes_ops *ops;
     void *arg;
-    struct event *tick;
-    struct buf texts[PAGE_MESSAGES];
-    int64_t made_us[PAGE_MESSAGES]; /* TIME_NEVER: it was not made */
-    int64_t fresh_us;
-    bool hurried; /* the tick comes earlier, because something has happened */
+    struct event *tick;              /* the timer of the next message to all streams */
+    struct buf texts[PAGE_MESSAGES]; /* the newest message of each kind */
+    int64_t made_us[PAGE_MESSAGES];  /* when each message was made; TIME_NEVER: it was not */
+    int64_t fresh_us;                /* for how long a message counts as fresh */
+    bool hurried; /* the timer is set to an earlier time, because something has happened */
 };
 
-/* Makes a message, unless it is fresh. Returns 0 or HVD_E_NOMEM. */
+/* Makes the message of a kind, unless the last one is still fresh. Returns 0 or HVD_E_NOMEM.
+ * PAGE_FIRST also tells the browser whether it may show buttons (event "control"). */
 static int page_make(struct page *page, enum page_message which)
 {
     struct buf *text = &page->texts[which];
@@ -76,7 +80,8 @@ static int page_make(struct page *page, enum page_message which)
     return rc;
 }
 
-/* Sends the state of the job to all viewers. A message that lacks memory is left out. */
+/* Called by the timer: sends the state of the job to all viewers, and sets the timer again. Without
+ * memory for the message this message is left out. Without viewers the timer stops. */
 static void page_on_tick(evutil_socket_t fd, short what, void *arg)
 {
     struct page *page = arg;
@@ -93,8 +98,9 @@ static void page_on_tick(evutil_socket_t fd, short what, void *arg)
     event_add(page->tick, &later);
 }
 
-/* Something has happened: the next message comes as soon as a new one may be made. The state of the
- * job changes with the same step of the core, which is not over yet. */
+/* Called for each new line of the event log: something has happened, so the timer is set to the
+ * time at which a new message may be made. The message is not made now, because the step of the
+ * core that changes the state is not over. */
 static void page_on_line(void *arg, const struct event_line *line)
 {
     struct page *page = arg;
@@ -106,7 +112,7 @@ static void page_on_line(void *arg, const struct event_line *line)
     page->hurried = !event_add(page->tick, &soon);
 }
 
-/* The time of the comparison does not say how much of the token is right. */
+/* True: `given` is equal to the token of this page. */
 static bool page_is_token(const struct page *page, const char *given)
 {
     unsigned wrong = strlen(page->token) != strlen(given);
@@ -116,7 +122,9 @@ static bool page_is_token(const struct page *page, const char *given)
     return !wrong;
 }
 
-/* Carries out a POST; the rules are those of page.h. */
+/* Carries out a POST of a viewer (`kind`: drain, undrain or stop), if the rules of page.h allow it.
+ * A drain or undrain is answered when the core has answered (page_reply), any other request at
+ * once. */
 static int page_act(struct page *page, struct web_client *client, const struct http_head *head,
                     enum event_kind kind)
 {
@@ -141,7 +149,9 @@ static int page_act(struct page *page, struct web_client *client, const struct h
         return web_answer_text(client, 403,
                                "a page at another name may not change the job: open this page at a "
                                "numeric address, or at localhost\n");
-    /* A second stop would kill the workers at once, and only the verb does that. */
+    /* A second stop would end the job without its checkpoint, or kill the workers at once. Only the
+     * verb `stop` may do that, so a stop of a job that is being stopped is not given to the core.
+     */
     if (stop) {
         core_view_init(&view);
         rc = page->ops->view(page->arg, &view, &facts);
@@ -155,6 +165,7 @@ static int page_act(struct page *page, struct web_client *client, const struct h
     } else {
         event.host = key.host;
         event.slot = key.slot;
+        /* The bit PAGE_ASK tells requests of the page from those of control.c. */
         event.ask = PAGE_ASK | ++page->last_ask;
         snprintf(done, sizeof(done), "%.*s %s\n", HTTP_BODY_MAX / 2, head->body,
                  kind == EVENT_DRAIN ? "is being drained" : "is not drained");
@@ -167,10 +178,12 @@ static int page_act(struct page *page, struct web_client *client, const struct h
     page->stopped = stop || page->stopped;
     if (!stop)
         web_wait(client, event.ask);
-    page->ops->act(page->arg, &event); /* a stop has no reply */
+    page->ops->act(page->arg, &event); /* the core does not answer a stop */
     return 0;
 }
 
+/* Sends the core's answer to the viewer whose request has the number `ask`. Its code becomes the
+ * status of the HTTP answer. */
 void page_reply(struct page *page, uint64_t ask, int code, const char *text)
 {
     char line[LIMIT_REASON_BYTES + LIMIT_HOST_NAME_BYTES];
@@ -186,6 +199,9 @@ void page_reply(struct page *page, uint64_t ask, int code, const char *text)
               line);
 }
 
+/* Called by web.c for each request: answers it, or begins a stream of messages (GET /live). If the
+ * page has a token, a request without it is refused; if the page has none, a request is refused
+ * whose Host is neither localhost nor a numeric address. */
 static int page_answer(void *arg, struct web_client *client, const struct http_head *head)
 {
     static const char wanted[] =
@@ -219,6 +235,7 @@ static int page_answer(void *arg, struct web_client *client, const struct http_h
                           (const char *)page_text, page_text_length);
     if (strcmp(head->path, "/live") != 0)
         return web_answer_text(client, 404, PAGE_USAGE);
+    /* The message is made, and the timer is started, only if web_stream can begin a stream. */
     if (!head->only_head && web_has_room(page->web)) {
         if (page_make(page, PAGE_FIRST))
             return web_answer_text(client, 503, "the driver has no memory for the state\n");
@@ -228,6 +245,8 @@ static int page_answer(void *arg, struct web_client *client, const struct http_h
     return web_stream(client, buf_text(&page->texts[PAGE_FIRST]), page->texts[PAGE_FIRST].length);
 }
 
+/* Makes the server of --page. access->control needs a token: without a token the page cannot change
+ * the job. */
 int page_create(struct event_base *base, const struct address *place,
                 const struct page_access *access, struct events *events,
                 const struct scrapes_ops *ops, void *arg, struct page **ret_page,

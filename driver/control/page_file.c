@@ -1,7 +1,7 @@
 /*
  * page_file.c: puts data into the page that cmake/page.cmake has made. The verb "page" calls it
- * (driver/cli/page.c). Invariant: no '<' of the data is in the file, so a text of the job ends no
- * element of the page and begins none.
+ * (driver/cli/page.c). Invariant: no '<' of the data gets into the file, so a text of the job can
+ * neither end nor begin an element of the page.
  */
 #include "driver/control/page_file.h"
 
@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+/* Copies the page, with two insertions: before the title the policy that forbids the file to load
+ * anything, and behind id="data"> the data. */
 int page_file_write(const char *data, size_t length, struct buf *out)
 {
     static const char meta[] = "<meta http-equiv=\"Content-Security-Policy\" content=\"";
@@ -31,7 +33,7 @@ int page_file_write(const char *data, size_t length, struct buf *out)
         rc = buf_append_text(out, "\">\n");
     if (!rc)
         rc = buf_append(out, title, (size_t)(place - title));
-    /* JSON has a '<' only in texts, where it may be written as \u003c. */
+    /* JSON has a '<' only inside texts, where \u003c means the same. */
     while (!rc && (mark = memchr(data, '<', length)) != NULL) {
         rc = buf_append(out, data, (size_t)(mark - data));
         if (!rc)

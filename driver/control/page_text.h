@@ -1,6 +1,6 @@
 /*
- * page_text.h: the page for browsers, which cmake/page.cmake makes of the files in page/, and the
- * headers of its answer.
+ * page_text.h: the page for browsers, which cmake/page.cmake makes from the files in page/, and the
+ * HTTP headers of an answer with this page.
  */
 #ifndef DRIVER_CONTROL_PAGE_TEXT_H
 #define DRIVER_CONTROL_PAGE_TEXT_H
@@ -9,9 +9,11 @@
 
 extern const unsigned char page_text[];
 extern const size_t page_text_length;
-/* The policy names the style and the script of the page by their sums: no other one runs. */
+/* Their Content-Security-Policy names the style and the script of the page by their hashes, so no
+ * other style or script runs. */
 extern const char page_headers[];
-/* The policy of the page as a file (page_file.c), which asks no server for anything. */
+/* The Content-Security-Policy of the page as a file (page_file.c), which may load nothing from a
+ * server. */
 extern const char page_file_policy[];
 
 #endif

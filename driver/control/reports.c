@@ -1,7 +1,7 @@
 /*
  * reports.c: shows what the program has reported. Called by tables.c, metrics.c, top.c and live.c
- * with a view. Invariant: of a job without a driver nothing is shown, because its values are in no
- * journal; and a name has no character that needs quoting (proto/report.h).
+ * with a view. Invariants: for a job without a driver nothing is shown, because the reported values
+ * are in no journal; and a name has no character that needs quoting (proto/report.h).
  */
 #include "driver/control/reports.h"
 
@@ -11,19 +11,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define DIGITS_LEAST 6  /* tried first */
-#define DIGITS_MOST  17 /* read back as each double */
+#define DIGITS_LEAST 6  /* the number of digits that is tried first */
+#define DIGITS_MOST  17 /* enough digits for each double to be read back */
 
+/* Returns how many reported values are shown: none for a job without a driver. */
 static size_t reports_count(const struct core_view *view, const struct table_facts *facts)
 {
     return facts->orphan ? 0 : view->reports.count;
 }
 
+/* Returns the time from at_us until the view. */
 static int64_t reports_age(const struct table_facts *facts, int64_t at_us)
 {
     return facts->now_us > at_us ? facts->now_us - at_us : 0;
 }
 
+/* Writes a value with six digits, for operators. */
 const char *reports_brief(double value, char text[REPORTS_NUMBER_MAX])
 {
     if (!isfinite(value))
@@ -32,6 +35,8 @@ const char *reports_brief(double value, char text[REPORTS_NUMBER_MAX])
     return text;
 }
 
+/* Writes the shortest decimal number that reads back as the same double: more and more digits are
+ * tried. */
 const char *reports_number(double value, char text[REPORTS_NUMBER_MAX])
 {
     if (isnan(value))
@@ -47,6 +52,7 @@ const char *reports_number(double value, char text[REPORTS_NUMBER_MAX])
     return text;
 }
 
+/* Writes a value as a number; NaN and infinite values, which JSON does not have, as a text. */
 void reports_number_json(struct json *json, const char *name, double value)
 {
     char text[REPORTS_NUMBER_MAX];
@@ -58,6 +64,8 @@ void reports_number_json(struct json *json, const char *name, double value)
         json_text(json, name, text);
 }
 
+/* Writes the lines of status: one for each name, with its newest value. Only the first has the word
+ * "reported". */
 int reports_lines(const struct core_view *view, const struct table_facts *facts, struct buf *out)
 {
     const char *label = "reported";
@@ -76,6 +84,8 @@ int reports_lines(const struct core_view *view, const struct table_facts *facts,
     return rc;
 }
 
+/* Writes the list "reported" of status: for each name the newest value, its round, its commit and
+ * its age. */
 void reports_json(const struct core_view *view, const struct table_facts *facts, struct json *json)
 {
     char number[COMMITS_NUMBER_MAX];
@@ -98,6 +108,8 @@ void reports_json(const struct core_view *view, const struct table_facts *facts,
     json_close(json, ']');
 }
 
+/* Writes the list "series" of a message to viewers: for each name the points [age, value] over
+ * time. */
 void reports_series_json(const struct core_view *view, const struct table_facts *facts,
                          struct json *json)
 {

@@ -1,6 +1,7 @@
 /*
  * scrapes.c: answers GET /metrics and GET /healthz; web.c has the connections. The driver's loop
- * owns the server. Invariant: a text of metrics is given out for at most FRESH_US.
+ * owns the server. Invariant: a text of metrics that was made is sent for at most FRESH_US, to any
+ * number of clients.
  */
 #include "driver/control/scrapes.h"
 
@@ -20,19 +21,21 @@ struct scrapes {
     const struct scrapes_ops *ops;
     void *arg;
     struct web *web;
-    /* texts: the metrics in both formats. made_us: when each text was made; TIME_NEVER: it was
-     * never made. */
+    /* `texts`: the metrics in both formats; the index is true for OpenMetrics. `made_us`: when each
+     * text was made; TIME_NEVER: it was not. */
     struct buf texts[2];
     int64_t made_us[2];
 };
 
 #define SCRAPES_USAGE "the driver answers GET /metrics and /healthz\n"
 
+/* Called by web.c for each request: answers it from a text that is still fresh, or makes a new one.
+ */
 static int scrapes_answer(void *arg, struct web_client *client, const struct http_head *head)
 {
-    struct scrapes *own = arg;
-    struct buf *metrics = &own->texts[head->openmetrics];
-    int64_t *made_us = &own->made_us[head->openmetrics];
+    struct scrapes *scrapes = arg;
+    struct buf *metrics = &scrapes->texts[head->openmetrics];
+    int64_t *made_us = &scrapes->made_us[head->openmetrics];
     int64_t now_us = clock_now_us();
     struct table_facts facts;
     struct core_view view;
@@ -41,7 +44,7 @@ static int scrapes_answer(void *arg, struct web_client *client, const struct htt
     int rc = 0;
 
     if (!strcmp(head->path, "/healthz")) {
-        trouble = own->ops->trouble(own->arg);
+        trouble = scrapes->ops->trouble(scrapes->arg);
         snprintf(line, sizeof(line), "%s\n", trouble ? trouble : "ok");
         return web_answer_text(client, trouble ? 503 : 200, line);
     }
@@ -50,7 +53,7 @@ static int scrapes_answer(void *arg, struct web_client *client, const struct htt
     if (*made_us == TIME_NEVER || now_us - *made_us >= FRESH_US) {
         core_view_init(&view);
         buf_clear(metrics);
-        rc = own->ops->view(own->arg, &view, &facts);
+        rc = scrapes->ops->view(scrapes->arg, &view, &facts);
         if (!rc)
             rc = metrics_write(&view, &facts, head->openmetrics, metrics);
         core_view_release(&view);
@@ -62,6 +65,8 @@ static int scrapes_answer(void *arg, struct web_client *client, const struct htt
                       metrics->length);
 }
 
+/* Makes the server of --metrics, which listens at `place`, with a text of metrics in each format
+ * that is not made yet. */
 int scrapes_create(struct event_base *base, const struct address *place,
                    const struct scrapes_ops *ops, void *arg, struct scrapes **ret_scrapes,
                    struct hvd_err *err)
@@ -70,22 +75,22 @@ int scrapes_create(struct event_base *base, const struct address *place,
                                             .usage = SCRAPES_USAGE,
                                             .clients_max = LIMIT_SCRAPES,
                                             .answer = scrapes_answer };
-    struct scrapes *own = mem_zalloc(sizeof(*own));
+    struct scrapes *scrapes = mem_zalloc(sizeof(*scrapes));
     int rc;
 
-    if (!own)
+    if (!scrapes)
         return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
-    own->ops = ops;
-    own->arg = arg;
-    for (size_t i = 0; i < ARRAY_SIZE(own->texts); i++) {
-        buf_init(&own->texts[i], LIMIT_METRICS_BYTES);
-        own->made_us[i] = TIME_NEVER;
+    scrapes->ops = ops;
+    scrapes->arg = arg;
+    for (size_t i = 0; i < ARRAY_SIZE(scrapes->texts); i++) {
+        buf_init(&scrapes->texts[i], LIMIT_METRICS_BYTES);
+        scrapes->made_us[i] = TIME_NEVER;
     }
-    rc = web_create(base, place, &web_ops, own, &own->web, err);
+    rc = web_create(base, place, &web_ops, scrapes, &scrapes->web, err);
     if (rc)
-        scrapes_free(own);
+        scrapes_free(scrapes);
     else
-        *ret_scrapes = own;
+        *ret_scrapes = scrapes;
     return rc;
 }
 

@@ -13,9 +13,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* How many hosts with failures are named. */
+/* The most hosts with failures that summary_write names. */
 #define SUMMARY_HOSTS 6
 
+/* The uses of the workers' time, in words for operators. */
 static const char *const words[] = {
     [GOODPUT_TRAINING] = "training",
     [GOODPUT_START] = "start",
@@ -34,7 +35,8 @@ const char *goodput_words(enum goodput_use use)
     return words[use];
 }
 
-/* Returns the sum of the times of all workers; TIME_NEVER: the sum is too large for a number. */
+/* Returns the time of all workers together, of all uses. TIME_NEVER: the sum is too large for a
+ * number. */
 static int64_t goodput_whole(const struct view_goodput *goodput)
 {
     int64_t whole_us = 0;
@@ -44,6 +46,7 @@ static int64_t goodput_whole(const struct view_goodput *goodput)
     return whole_us;
 }
 
+/* Returns the part of the time of all workers that was training; 0 if no time was counted. */
 double goodput_ratio(const struct view_goodput *goodput)
 {
     int64_t whole_us = goodput_whole(goodput);
@@ -51,6 +54,7 @@ double goodput_ratio(const struct view_goodput *goodput)
     return whole_us ? (double)goodput->sums[GOODPUT_TRAINING].worker_us / (double)whole_us : 0;
 }
 
+/* Writes goodput_ratio as a percentage with one digit behind the point, rounded down. */
 const char *goodput_part(const struct view_goodput *goodput, char text[GOODPUT_PART_MAX])
 {
     int per_mille = (int)(goodput_ratio(goodput) * 1000);
@@ -59,6 +63,8 @@ const char *goodput_part(const struct view_goodput *goodput, char text[GOODPUT_P
     return text;
 }
 
+/* Writes how long workers did not train, for each cause with some time, and a newline; "none" if
+ * they always trained. */
 int goodput_causes(const struct view_goodput *goodput, struct buf *out)
 {
     const char *separator = "";
@@ -75,6 +81,8 @@ int goodput_causes(const struct view_goodput *goodput, struct buf *out)
     return rc ? rc : buf_append_text(out, *separator ? "\n" : "none\n");
 }
 
+/* Writes the line of status about goodput, the part of the workers' time that was training. No line
+ * before any time was counted. */
 int goodput_line(const struct view_goodput *goodput, struct buf *out)
 {
     char part[GOODPUT_PART_MAX], text[TIME_TEXT_MAX];
@@ -88,6 +96,8 @@ int goodput_line(const struct view_goodput *goodput, struct buf *out)
     return rc ? rc : goodput_causes(goodput, out);
 }
 
+/* Writes the objects "goodput" (the time of each use) and "failures" (of workers, by host) into the
+ * open object. */
 void goodput_json(const struct view_goodput *goodput, struct json *json)
 {
     int64_t whole_us = goodput_whole(goodput);
@@ -111,13 +121,15 @@ void goodput_json(const struct view_goodput *goodput, struct json *json)
     json_close(json, ']');
 }
 
+/* Writes the lines that the driver logs at the end of its job: rounds, time trained and lost,
+ * failures by host, checkpoint, logs. */
 int summary_write(const struct core_view *view, const struct table_facts *facts, struct buf *out)
 {
     const struct view_goodput *goodput = &view->goodput;
     const struct view_checkpoint *checkpoint = &view->checkpoint;
     size_t named = 0, count = goodput->failure_count;
     char text[TIME_TEXT_MAX], part[GOODPUT_PART_MAX];
-    uint64_t said = UINT64_MAX;
+    uint64_t last_count = UINT64_MAX;
     int rc;
 
     if (view->round)
@@ -138,11 +150,13 @@ int summary_write(const struct core_view *view, const struct table_facts *facts,
         rc = goodput_causes(goodput, out);
     if (!rc)
         rc = buf_append_text(out, "failures of workers by host:");
-    while (named < count && named < SUMMARY_HOSTS && !rc) { /* the worst hosts first */
+    /* The hosts with the most failures come first: `next` is the greatest number of failures below
+     * `last_count`, the number of the hosts that were named before. */
+    while (named < count && named < SUMMARY_HOSTS && !rc) {
         uint64_t next = 0;
 
         for (size_t i = 0; i < count; i++)
-            if (goodput->failures[i].count < said && goodput->failures[i].count > next)
+            if (goodput->failures[i].count < last_count && goodput->failures[i].count > next)
                 next = goodput->failures[i].count;
         for (size_t i = 0; i < count && named < SUMMARY_HOSTS && !rc; i++) {
             const struct view_failures *host = &goodput->failures[i];
@@ -151,7 +165,7 @@ int summary_write(const struct core_view *view, const struct table_facts *facts,
                 rc = buf_printf(out, "%s%s %" PRIu64, named++ ? ", " : " ",
                                 *host->host ? host->host : "others", host->count);
         }
-        said = next;
+        last_count = next;
     }
     if (!rc && named < count)
         rc = buf_printf(out, ", and %zu more hosts", count - named);

@@ -1,8 +1,8 @@
 /*
- * tables.c: the answers to "status", "hosts", "changes", "blacklist" and "events", each as a table
- * for operators and as one line of JSON for programs. control.c calls it. The names in the JSON
- * stay as they are, because programs read them. Widths follow from the rows alone, so the same view
- * always gives the same text.
+ * tables.c: the answers to "status", "hosts", "changes", "blacklist", "tokens" and "events", each
+ * as a table for operators and as one line of JSON for programs. control.c calls it. The names in
+ * the JSON stay as they are, because programs read them. The widths of columns follow from the rows
+ * alone, so the same view always gives the same text.
  */
 #include "driver/control/tables.h"
 
@@ -23,7 +23,7 @@
 #include <string.h>
 
 #define GRID_COLUMNS_MAX 9
-/* this rank means that the worker is not a member of the round */
+/* the rank of a worker that is not a member of the round */
 #define NOT_IN_ROUND     UINT32_MAX
 #define TABLE_NUMBER_MAX 24
 
@@ -38,8 +38,9 @@ static int table_end(struct buf *out, size_t before, int rc)
     return rc;
 }
 
-/* Writes a table with the function `show`; after a failure `out` is unchanged. */
+/* Writes one kind of table. */
 typedef int show_fn(const struct core_view *view, const struct table_facts *facts, struct buf *out);
+/* Writes a table with the function `show`; after a failure `out` is unchanged. */
 static int table_show(const struct core_view *view, const struct table_facts *facts, show_fn *show,
                       struct buf *out)
 {
@@ -48,7 +49,7 @@ static int table_show(const struct core_view *view, const struct table_facts *fa
     return table_end(out, before, show(view, facts, out));
 }
 
-/* Returns the time from then_us to facts->now_us; TIME_NEVER if then_us is TIME_NEVER. */
+/* Returns the time from then_us until the view was made; TIME_NEVER if then_us is TIME_NEVER. */
 static int64_t table_since(const struct table_facts *facts, int64_t then_us)
 {
     return then_us == TIME_NEVER ? TIME_NEVER : facts->now_us - then_us;
@@ -65,14 +66,14 @@ static const char *table_time(int64_t us, char text[TIME_TEXT_MAX])
     return time_format(us, text);
 }
 
+/* Writes a number as the text of a cell. */
 static const char *table_number(uint64_t value, char text[TABLE_NUMBER_MAX])
 {
     snprintf(text, TABLE_NUMBER_MAX, "%" PRIu64, value);
     return text;
 }
 
-/* The two functions below write the beginning and the end of {"job":JOB,"NAME":[ ... ]}; the end
- * has a newline. */
+/* Writes the beginning of {"job":JOB,"NAME":[ ... ]}, to which the caller adds the rows. */
 static void table_json_begin(struct json *json, const struct table_facts *facts, const char *name)
 {
     json_open(json, NULL, '{');
@@ -80,6 +81,7 @@ static void table_json_begin(struct json *json, const struct table_facts *facts,
     json_open(json, name, '[');
 }
 
+/* Writes the end that belongs to table_json_begin, and a newline. */
 static int table_json_end(struct json *json)
 {
     json_close(json, ']');
@@ -101,8 +103,8 @@ struct grid {
     int rc;
 };
 
-/* Adds a row with `columns` cells, which are copied, and widens the columns as needed. After a
- * failure (`rc`) nothing is added. */
+/* Adds a row with grid->columns cells, which are copied, and widens the columns as needed. After a
+ * failure (grid->rc) the grid keeps the code, and grid_show prints nothing. */
 static void grid_row(struct grid *grid, const char *const *cells)
 {
     for (size_t i = 0; i < grid->columns && !grid->rc; i++) {
@@ -115,6 +117,7 @@ static void grid_row(struct grid *grid, const char *const *cells)
     grid->rows++;
 }
 
+/* Begins a grid with its first row, the heads of the columns. */
 static void grid_init(struct grid *grid, const char *const *heads, size_t columns)
 {
     ASSERT(columns <= GRID_COLUMNS_MAX);
@@ -123,8 +126,8 @@ static void grid_init(struct grid *grid, const char *const *heads, size_t column
     grid_row(grid, heads);
 }
 
-/* Prints all rows and frees the grid. `rc`: a failure of the caller; then nothing is printed.
- * Returns the first failure, or 0. */
+/* Appends all rows to `out`, and frees the grid. `rc`: if it is not 0, the caller has failed, and
+ * nothing is appended. Returns the first failure, or 0. */
 static int grid_show(struct grid *grid, int rc, struct buf *out)
 {
     const char *cell = buf_text(&grid->cells);
@@ -144,6 +147,8 @@ static int grid_show(struct grid *grid, int rc, struct buf *out)
     return rc;
 }
 
+/* Counts the hosts, agents and workers of the view. A host is counted for each fact that is true of
+ * it: listed by discovery, used by workers, being drained, with an agent. */
 struct table_totals table_totals(const struct core_view *view)
 {
     struct table_totals totals = { .listed = 0 };
@@ -162,7 +167,7 @@ struct table_totals table_totals(const struct core_view *view)
     return totals;
 }
 
-/* The line about notices of machines that go away. */
+/* Writes the line about notices, the messages that a machine will go away. */
 static int status_notices(const struct core_view *view, struct buf *out)
 {
     const struct view_notices *notices = &view->notices;
@@ -176,7 +181,8 @@ static int status_notices(const struct core_view *view, struct buf *out)
         table_time(notices->least_lead_us, lead), table_time(notices->least_margin_us, margin));
 }
 
-/* The line about discovery. A fixed list is asked, too, so it has one. */
+/* Writes the line about discovery: when it last answered, and its failures. There is no line for a
+ * job without a driver, or before the first question. A fixed list of hosts has the line, too. */
 static int status_discovery(const struct core_view *view, const struct table_facts *facts,
                             struct buf *out)
 {
@@ -206,6 +212,7 @@ static int status_discovery(const struct core_view *view, const struct table_fac
     return rc ? rc : buf_append_text(out, "\n");
 }
 
+/* Writes the object "discovery"; for a job without a driver its times are null. */
 static void discovery_json(const struct core_view *view, const struct table_facts *facts,
                            struct json *json)
 {
@@ -221,8 +228,7 @@ static void discovery_json(const struct core_view *view, const struct table_fact
     json_close(json, '}');
 }
 
-/* The answer to "status" for operators: a line for each fact about the job. `rc` keeps the first
- * failure of `out`. */
+/* Writes the answer to "status" for operators: a line for each fact about the job. */
 static int status_text(const struct core_view *view, const struct table_facts *facts,
                        struct buf *out)
 {
@@ -294,8 +300,8 @@ static int status_text(const struct core_view *view, const struct table_facts *f
     return rc ? rc : buf_printf(out, "state      %s\n", facts->state_dir);
 }
 
-/* The answer to "status" for programs: one JSON object. "floor" is the commit below which no round
- * may resume. */
+/* Writes the answer to "status" for programs: one JSON object. "floor" is the commit below which no
+ * round may resume. */
 static int status_json(const struct core_view *view, const struct table_facts *facts,
                        struct buf *out)
 {
@@ -362,8 +368,8 @@ int table_status(const struct core_view *view, const struct table_facts *facts, 
     return table_show(view, facts, json ? status_json : status_text, out);
 }
 
-/* The table for operators: a row for each host, even without workers; then a row for each worker,
- * in the same order. */
+/* Writes the answer to "hosts" for operators: a row for each host, also without workers; then a row
+ * for each worker, in the same order. */
 static int hosts_text(const struct core_view *view, const struct table_facts *facts,
                       struct buf *out)
 {
@@ -423,7 +429,7 @@ static int hosts_text(const struct core_view *view, const struct table_facts *fa
     return grid_show(&workers, rc, out);
 }
 
-/* The JSON for programs: each host contains the list of its workers. */
+/* Writes the answer to "hosts" for programs: each host has the list of its workers. */
 static int hosts_json(const struct core_view *view, const struct table_facts *facts,
                       struct buf *out)
 {
@@ -476,8 +482,9 @@ int table_hosts(const struct core_view *view, const struct table_facts *facts, b
     return table_show(view, facts, json ? hosts_json : hosts_text, out);
 }
 
-/* Makes the answer to "changes". In the table durations are rounded, "1.52s", because a rough value
- * is enough there. In the JSON durations are in microseconds, as the core has measured them. */
+/* Makes the answer to "changes": what each change of the membership has cost. In the table
+ * durations are rounded, "1.52s", because a rough value is enough for an operator. In the JSON they
+ * are in microseconds, as the core has measured them. */
 int table_changes(const struct core_view *view, const struct table_facts *facts, bool json,
                   struct buf *out)
 {
@@ -527,8 +534,8 @@ int table_changes(const struct core_view *view, const struct table_facts *facts,
     return table_end(out, before, json ? table_json_end(&rows) : grid_show(&grid, 0, out));
 }
 
-/* Makes the answer to "blacklist": a row for each host or slot with failures. left_us 0: it may be
- * used now; TIME_NEVER: an operator must clear it first. */
+/* Makes the answer to "blacklist": a row for each host or slot with failures. held->left_us is 0:
+ * it may be used now; TIME_NEVER: an operator must clear it first. */
 int table_blacklist(const struct core_view *view, const struct table_facts *facts, bool json,
                     struct buf *out)
 {
@@ -557,7 +564,8 @@ int table_blacklist(const struct core_view *view, const struct table_facts *fact
                 json_number(&rows, "slot", held->slot);
             json_number(&rows, "failures", held->failures);
             json_bool(&rows, "usable", held->left_us == 0);
-            json_seconds(&rows, "left_s", held->left_us); /* null: until an operator clears it */
+            /* null: not usable until an operator clears it. */
+            json_seconds(&rows, "left_s", held->left_us);
             json_text(&rows, "reason", held->reason);
             json_close(&rows, '}');
             continue;
@@ -602,7 +610,7 @@ int table_tokens(const struct core_view *view, const struct table_facts *facts, 
             json_text(&rows, "state", state);
             json_text(&rows, "host", token->host);
             json_number(&rows, "used", token->used);
-            json_number(&rows, "uses", token->uses); /* 0: any number */
+            json_number(&rows, "uses", token->uses); /* 0: any number of hosts may use the token */
             json_seconds(&rows, "left_s", token->left_us);
             json_close(&rows, '}');
             continue;
@@ -617,8 +625,8 @@ int table_tokens(const struct core_view *view, const struct table_facts *facts, 
     return table_end(out, before, json ? table_json_end(&rows) : grid_show(&grid, 0, out));
 }
 
-/* Makes one line of the answer to "events": the time and the text, plain, or as a JSON object with
- * all facts. */
+/* Makes one line of the answer to "events": the time and the text as they are, or a JSON object
+ * with all facts. */
 int table_event(const char *moment, enum trace_level level, const char *text, const char *facts,
                 bool json, struct buf *out)
 {

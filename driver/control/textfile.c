@@ -1,8 +1,8 @@
 /*
- * textfile.c: writes the file of --metrics-textfile. shown.c owns it. The driver's thread makes the
- * text, and another thread writes it to the disk; the mutex covers the text that waits between
- * them, and is never held during a write. Invariant: the path leads to a whole text or to none,
- * because a text is written under another name, and then renamed.
+ * textfile.c: writes the file of --metrics-textfile. driver/io/shown.c owns it. The driver's thread
+ * makes the text, and another thread writes it to the disk. The mutex protects the text that waits
+ * between the two threads, and is never held during a write. Invariant: the path leads to a whole
+ * text or to no file, because a text is written under another name, and then renamed.
  */
 #include "driver/control/textfile.h"
 
@@ -27,118 +27,123 @@
 #include <unistd.h>
 
 #define PROM  ".prom" /* node_exporter reads no other file */
-#define FRESH ".new"  /* the end of the name under which a text is written */
-/* Until the driver does its work, it is asked again after this time. */
+#define FRESH ".new"  /* a text is first written to NAME.prom.new */
+/* Until the driver does its work for the first time, the timer fires after so long. */
 #define BEGIN_US (100 * TIME_MS)
 
 struct textfile {
     const struct scrapes_ops *ops;
     void *arg;
     struct event *timer;
-    bool begun; /* the first text was made */
+    bool begun; /* true: the first text was made, so texts are made every TEXTFILE_EVERY_US */
 
     pthread_t thread;
     pthread_mutex_t mutex; /* protects the fields below up to `abandoned` */
     /* signalled when a text waits, and when the thread must end or has ended */
     pthread_cond_t more;
-    struct buf waiting; /* the newest text */
-    bool waits;         /* the thread has not taken the newest text yet */
+    struct buf waiting; /* the newest text that the driver's thread has made */
+    bool waits;         /* true: the thread has not taken the newest text yet */
     bool failing;       /* the file is not written, and a warning about it was logged */
     bool ending;
     bool ended;
-    /* textfile_free waits no longer, because the disk hangs: the thread frees everything when it
-     * ends */
+    /* textfile_free does not wait for the thread any longer, because the disk hangs: the thread
+     * frees everything when it ends */
     bool abandoned;
 
-    struct buf text; /* only the thread uses it */
+    struct buf text; /* the text that the thread writes; no other thread uses it */
     char path[LIMIT_PATH_BYTES];
-    char fresh[LIMIT_PATH_BYTES + sizeof(FRESH)];
+    char fresh[LIMIT_PATH_BYTES + sizeof(FRESH)]; /* the path to which a text is written first */
 };
 
 /* ---- the thread that writes ------------------------------------------------------------------ */
 
-/* Writes the text under the other name, and renames it. The file is not forced to the disk: after a
- * power failure its values would be old in any case. */
-static int textfile_write(const struct textfile *own, struct hvd_err *err)
+/* Writes textfile->text to the path `fresh`, and renames that file to `path`. The file is not
+ * forced to the disk: after a power failure its values would be old in any case. */
+static int textfile_write(const struct textfile *textfile, struct hvd_err *err)
 {
-    int number = 0;
+    int error_number = 0;
     size_t done = 0;
     int fd = -1;
 
-    /* A file that a former driver has left is removed, and so is a link of another user. */
-    if (unlink(own->fresh) && errno != ENOENT)
-        number = errno;
-    if (!number && (fd = open(own->fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) < 0)
-        number = errno;
+    /* The file `fresh` that a former driver has left is removed, and so is a link that another user
+     * has put there. */
+    if (unlink(textfile->fresh) && errno != ENOENT)
+        error_number = errno;
+    if (!error_number &&
+        (fd = open(textfile->fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) < 0)
+        error_number = errno;
+    /* Another user (node_exporter) must be able to read the file, with any umask. */
     if (fd >= 0)
-        (void)fchmod(fd, 0644); /* node_exporter reads it as another user, so no umask counts */
-    while (!number && done < own->text.length) {
-        ssize_t put = write(fd, own->text.data + done, own->text.length - done);
+        (void)fchmod(fd, 0644);
+    while (!error_number && done < textfile->text.length) {
+        ssize_t put = write(fd, textfile->text.data + done, textfile->text.length - done);
 
         if (put < 0 && errno != EINTR)
-            number = errno;
+            error_number = errno;
         done += put > 0 ? (size_t)put : 0;
     }
-    if (fd >= 0 && close(fd) && !number)
-        number = errno;
-    if (!number && rename(own->fresh, own->path))
-        number = errno;
-    if (!number)
+    if (fd >= 0 && close(fd) && !error_number)
+        error_number = errno;
+    if (!error_number && rename(textfile->fresh, textfile->path))
+        error_number = errno;
+    if (!error_number)
         return 0;
-    (void)unlink(own->fresh); /* on a full disk a part of a text is only in the way */
-    return remedy_set(err, own->path, "the metrics cannot be written", number);
+    (void)unlink(textfile->fresh); /* a part of a text would only fill the disk */
+    return remedy_set(err, textfile->path, "the metrics cannot be written", error_number);
 }
 
 /* Frees the textfile when no thread uses it any more. */
-static void textfile_destroy(struct textfile *own)
+static void textfile_destroy(struct textfile *textfile)
 {
-    pthread_cond_destroy(&own->more);
-    pthread_mutex_destroy(&own->mutex);
-    buf_release(&own->waiting);
-    buf_release(&own->text);
-    mem_free(own);
+    pthread_cond_destroy(&textfile->more);
+    pthread_mutex_destroy(&textfile->mutex);
+    buf_release(&textfile->waiting);
+    buf_release(&textfile->text);
+    mem_free(textfile);
 }
 
-/* The function of the thread: writes the newest text, until textfile_end and until no text waits.
- */
+/* The function of the thread: writes the newest text as often as one waits, until textfile_end. To
+ * take the text it exchanges the buffers `waiting` and `text`. */
 static void *textfile_thread(void *arg)
 {
-    struct textfile *own = arg;
+    struct textfile *textfile = arg;
     struct hvd_err err;
     struct buf newest;
     bool abandoned;
     int rc;
 
-    pthread_mutex_lock(&own->mutex);
+    pthread_mutex_lock(&textfile->mutex);
     for (;;) {
-        while (!own->waits && !own->ending)
-            pthread_cond_wait(&own->more, &own->mutex);
-        if (!own->waits)
+        while (!textfile->waits && !textfile->ending)
+            pthread_cond_wait(&textfile->more, &textfile->mutex);
+        if (!textfile->waits)
             break;
-        newest = own->waiting;
-        own->waiting = own->text;
-        own->text = newest;
-        own->waits = false;
-        pthread_mutex_unlock(&own->mutex);
-        rc = textfile_write(own, &err);
-        pthread_mutex_lock(&own->mutex);
-        if (rc && !own->failing)
+        newest = textfile->waiting;
+        textfile->waiting = textfile->text;
+        textfile->text = newest;
+        textfile->waits = false;
+        pthread_mutex_unlock(&textfile->mutex);
+        rc = textfile_write(textfile, &err);
+        pthread_mutex_lock(&textfile->mutex);
+        if (rc && !textfile->failing)
             log_warning(JOB, "the job goes on with old metrics in its file: %s", err.text);
-        if (!rc && own->failing)
-            log_info(JOB, "%s: the metrics are written again", own->path);
-        own->failing = rc != 0;
+        if (!rc && textfile->failing)
+            log_info(JOB, "%s: the metrics are written again", textfile->path);
+        textfile->failing = rc != 0;
     }
-    own->ended = true;
-    abandoned = own->abandoned;
-    pthread_cond_signal(&own->more);
-    pthread_mutex_unlock(&own->mutex);
+    textfile->ended = true;
+    abandoned = textfile->abandoned;
+    pthread_cond_signal(&textfile->more);
+    pthread_mutex_unlock(&textfile->mutex);
     if (abandoned)
-        textfile_destroy(own);
+        textfile_destroy(textfile);
     return NULL;
 }
 
 /* ---- the driver's thread --------------------------------------------------------------------- */
 
+/* Checks the path of --metrics-textfile before anything is made for the job. With `folder` the
+ * folder of the file must be one in which this user can make files. */
 int textfile_check(const char *path, bool folder, struct hvd_err *err)
 {
     const char *slash = strrchr(path, '/');
@@ -158,7 +163,7 @@ int textfile_check(const char *path, bool folder, struct hvd_err *err)
                        "--metrics-textfile %s: node_exporter reads only files whose names end in "
                        "%s; give such a name",
                        path, PROM);
-    /* "FOLDER/." is an error also if FOLDER is a file. */
+    /* `place` is "FOLDER/.": access fails for it also if FOLDER is a file. */
     snprintf(place, sizeof(place), "%.*s.", (int)(name - path), path);
     if (!folder || access(place, W_OK | X_OK) == 0)
         return 0;
@@ -168,88 +173,92 @@ int textfile_check(const char *path, bool folder, struct hvd_err *err)
     return err_set(err, rc, "--metrics-textfile: %s", why.text);
 }
 
-/* Makes the metrics of this moment, and gives them to the thread in place of a text that still
- * waits. */
-static void textfile_make(struct textfile *own)
+/* Makes the metrics of this moment, and gives them to the thread. A text that still waits is
+ * replaced. */
+static void textfile_make(struct textfile *textfile)
 {
     struct table_facts facts;
     struct core_view view;
     int rc;
 
     core_view_init(&view);
-    rc = own->ops->view(own->arg, &view, &facts);
-    pthread_mutex_lock(&own->mutex);
-    buf_clear(&own->waiting);
+    rc = textfile->ops->view(textfile->arg, &view, &facts);
+    pthread_mutex_lock(&textfile->mutex);
+    buf_clear(&textfile->waiting);
     if (!rc)
-        rc = metrics_write(&view, &facts, false /* not OpenMetrics */, &own->waiting);
-    own->waits = !rc;
-    pthread_cond_signal(&own->more);
-    pthread_mutex_unlock(&own->mutex);
+        rc = metrics_write(&view, &facts, false /* not OpenMetrics */, &textfile->waiting);
+    textfile->waits = !rc;
+    pthread_cond_signal(&textfile->more);
+    pthread_mutex_unlock(&textfile->mutex);
     core_view_release(&view);
     if (rc)
         log_warning(JOB, "%s: the metrics cannot be made: %s; the file keeps its old values",
-                    own->path, err_text(rc));
+                    textfile->path, err_text(rc));
 }
 
-/* Makes the text that is due, unless the driver does not do its work, and arms the timer. */
+/* Called by the timer: makes a text if the driver does its work, and sets the timer again. */
 static void textfile_on_timer(evutil_socket_t fd, short what, void *arg)
 {
-    struct textfile *own = arg;
-    bool works = !own->ops->trouble(own->arg);
+    struct textfile *textfile = arg;
+    bool works = !textfile->ops->trouble(textfile->arg);
     struct timeval next;
 
     (void)fd;
     (void)what;
-    /* The thread has not taken the last text, so it still writes an earlier one. */
-    pthread_mutex_lock(&own->mutex);
-    if (own->waits && !own->failing) {
-        own->failing = true;
+    /* If the thread has not taken the text before, it still writes an older one: a write has not
+     * ended since the last call. */
+    pthread_mutex_lock(&textfile->mutex);
+    if (textfile->waits && !textfile->failing) {
+        textfile->failing = true;
         log_warning(JOB,
                     "the job goes on with old metrics in its file: %s: a write has not ended for "
                     "%" PRId64 " s; check its file system",
-                    own->path, TEXTFILE_EVERY_US / TIME_S);
+                    textfile->path, TEXTFILE_EVERY_US / TIME_S);
     }
-    pthread_mutex_unlock(&own->mutex);
+    pthread_mutex_unlock(&textfile->mutex);
     if (works)
-        textfile_make(own);
-    own->begun = own->begun || works;
-    next = clock_timeval(own->begun ? TEXTFILE_EVERY_US : BEGIN_US);
-    (void)event_add(own->timer, &next);
+        textfile_make(textfile);
+    textfile->begun = textfile->begun || works;
+    next = clock_timeval(textfile->begun ? TEXTFILE_EVERY_US : BEGIN_US);
+    (void)event_add(textfile->timer, &next);
 }
 
+/* Starts the thread, and makes the first text at once if the driver does its work. */
 int textfile_create(struct event_base *base, const char *path, const struct scrapes_ops *ops,
                     void *arg, struct textfile **ret_textfile, struct hvd_err *err)
 {
-    struct textfile *own = mem_zalloc(sizeof(*own));
+    struct textfile *textfile = mem_zalloc(sizeof(*textfile));
     int rc = HVD_E_NOMEM;
 
-    if (!own || thread_cond_init(&own->more)) {
-        mem_free(own);
+    if (!textfile || thread_cond_init(&textfile->more)) {
+        mem_free(textfile);
         return err_set(err, rc, "no memory for --metrics-textfile; free memory on this host");
     }
-    pthread_mutex_init(&own->mutex, NULL);
-    buf_init(&own->waiting, LIMIT_METRICS_BYTES);
-    buf_init(&own->text, LIMIT_METRICS_BYTES);
-    own->ops = ops;
-    own->arg = arg;
-    snprintf(own->path, sizeof(own->path), "%s", path);
-    snprintf(own->fresh, sizeof(own->fresh), "%s%s", own->path, FRESH);
-    own->timer = evtimer_new(base, textfile_on_timer, own);
-    if (!own->timer)
+    pthread_mutex_init(&textfile->mutex, NULL);
+    buf_init(&textfile->waiting, LIMIT_METRICS_BYTES);
+    buf_init(&textfile->text, LIMIT_METRICS_BYTES);
+    textfile->ops = ops;
+    textfile->arg = arg;
+    snprintf(textfile->path, sizeof(textfile->path), "%s", path);
+    snprintf(textfile->fresh, sizeof(textfile->fresh), "%s%s", textfile->path, FRESH);
+    textfile->timer = evtimer_new(base, textfile_on_timer, textfile);
+    if (!textfile->timer)
         err_set(err, rc, "no memory for --metrics-textfile; free memory on this host");
-    else if ((rc = thread_start(&own->thread, 0, textfile_thread, own)))
+    else if ((rc = thread_start(&textfile->thread, 0, textfile_thread, textfile)))
         err_set(err, rc, "%s: no thread can be started to write this file; raise ulimit -u", path);
     if (!rc) {
-        textfile_on_timer(-1, 0, own);
-        *ret_textfile = own;
+        textfile_on_timer(-1, 0, textfile);
+        *ret_textfile = textfile;
         return 0;
     }
-    if (own->timer)
-        event_free(own->timer);
-    textfile_destroy(own);
+    if (textfile->timer)
+        event_free(textfile->timer);
+    textfile_destroy(textfile);
     return rc;
 }
 
+/* Called at the end of the driver: stops the timer and lets the thread end. `last`: the job has
+ * ended, so one more text is made. Does not wait for the thread; textfile_free does. */
 void textfile_end(struct textfile *textfile, bool last)
 {
     if (!textfile)
@@ -259,14 +268,15 @@ void textfile_end(struct textfile *textfile, bool last)
         textfile_make(textfile);
     pthread_mutex_lock(&textfile->mutex);
     textfile->ending = true;
-    /* The values of a driver that was replaced come after those of the next one. */
+    /* If the job has not ended, a text that waits is dropped: another driver may have taken the job
+     * over, and written newer values. */
     textfile->waits = textfile->waits && last;
     pthread_cond_signal(&textfile->more);
     pthread_mutex_unlock(&textfile->mutex);
 }
 
-/* If the disk hangs for longer than TEXTFILE_LAST_US, the textfile is abandoned: the thread frees
- * it later, or never. */
+/* Waits for the end of the thread. If the disk hangs for longer than TEXTFILE_LAST_US, the textfile
+ * is abandoned: the thread frees it later, or never. */
 void textfile_free(struct textfile *textfile)
 {
     const int64_t until_us = clock_now_us() + TEXTFILE_LAST_US;

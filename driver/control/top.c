@@ -1,11 +1,11 @@
 /*
  * top.c: draws the picture of a job for "hvd-elastic top". control.c calls top_draw for each
- * picture, about once in a second for each viewer. The picture is made of the view alone, so the
+ * picture, about once in a second for each viewer. The picture is made from the view alone, so the
  * same view always gives the same picture.
  *
- * Each line goes through top_put, which cuts or pads the line to the width of the screen and
- * replaces each character whose width on a terminal is not surely 1. So no name or text of a job
- * can break the picture.
+ * Each line goes through top_put, which cuts or pads the line to the width of the screen, and
+ * replaces each character that may be wider or narrower than one column of a terminal. So no name
+ * or text of a job can break the picture.
  */
 #include "driver/control/top.h"
 
@@ -24,21 +24,23 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TOP_LEVELS 8
-#define TOP_LABEL  9  /* columns before a row of bars */
-#define TOP_LEGEND 24 /* columns after it */
-#define TOP_SHARE  4  /* the values that the program reports have at most a line in so many */
-/* a character takes at most three bytes */
+#define TOP_LEVELS 8  /* the heights of a bar, without 0 */
+#define TOP_LABEL  9  /* the columns of the label before a row of bars */
+#define TOP_LEGEND 24 /* the columns of the legend behind a row of bars */
+#define TOP_SHARE  4  /* the values that the program reports get at most a quarter of the lines */
+/* a line with its NUL; a character that is drawn takes at most three bytes */
 #define TOP_LINE_BYTES (3 * TOP_COLUMNS_MAX + 1)
 
+/* The picture that is being drawn. */
 struct top {
     const struct core_view *view;
     const struct table_facts *facts;
     const struct events *events;
     const struct top_screen *screen;
     struct buf *out;
-    uint32_t left; /* lines that are not drawn yet */
-    uint32_t skip; /* lines of the list that are scrolled away */
+    uint32_t lines_left; /* how many lines of the screen are not drawn yet */
+    uint32_t skip; /* how many rows of the list are still to be left out, because they are scrolled
+                      away */
     int rc;
 };
 
@@ -49,6 +51,8 @@ const char *top_pane_name(enum top_pane pane)
     return top_panes[pane];
 }
 
+/* Reads the arguments of the request "top": columns, lines, the pane, how many lines are scrolled
+ * away, and "utf8" or "ascii". */
 int top_screen_parse(const char *const args[TOP_ARGS], struct top_screen *ret_screen,
                      struct hvd_err *err)
 {
@@ -85,8 +89,9 @@ int top_screen_parse(const char *const args[TOP_ARGS], struct top_screen *ret_sc
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Returns how many bytes the character at `at` has if its width on each terminal is 1: printable
- * ASCII, Latin letters with accents, and the bars of this file. 0: another character or byte. */
+/* Returns how many bytes the character at `at` has, if it takes one column on each terminal:
+ * printable ASCII, Latin letters with accents, and the bars of this file. 0: another character, or
+ * a byte that is no UTF-8. */
 static size_t top_char_bytes(const char *at)
 {
     const unsigned char *byte = (const unsigned char *)at;
@@ -102,20 +107,20 @@ static size_t top_char_bytes(const char *at)
     return 0;
 }
 
-/* Draws one line, cut or padded to the width of the screen. A picture that is full takes no further
- * line. */
+/* Draws one line, cut or padded to the width of the screen. Does nothing if the picture has all its
+ * lines. */
 static void top_put(struct top *top, const char *text)
 {
     uint32_t column = 0;
 
-    if (!top->left || top->rc)
+    if (!top->lines_left || top->rc)
         return;
-    top->left--;
+    top->lines_left--;
     for (; *text && column < top->screen->columns && !top->rc; column++) {
         size_t bytes = top_char_bytes(text);
 
         top->rc = buf_append(top->out, bytes ? text : "?", bytes ? bytes : 1);
-        /* the other bytes of a character that is not shown belong to the same question mark */
+        /* a character that is not shown becomes one question mark, for all its bytes */
         for (text += bytes ? bytes : 1; !bytes && ((unsigned char)*text & 0xc0) == 0x80;)
             text++;
     }
@@ -123,6 +128,7 @@ static void top_put(struct top *top, const char *text)
         top->rc = buf_printf(top->out, "%*s\n", (int)(top->screen->columns - column), "");
 }
 
+/* Draws one line outside a list, in the manner of printf. */
 static void PRINTF_LIKE(2, 3) top_line(struct top *top, const char *format, ...)
 {
     char line[TOP_LINE_BYTES];
@@ -134,7 +140,7 @@ static void PRINTF_LIKE(2, 3) top_line(struct top *top, const char *format, ...)
     top_put(top, line);
 }
 
-/* Draws one line of a list, unless the line is scrolled away. */
+/* Draws one row of a list, in the manner of printf, unless the row is scrolled away. */
 static void PRINTF_LIKE(2, 3) top_row(struct top *top, const char *format, ...)
 {
     char line[TOP_LINE_BYTES];
@@ -150,7 +156,7 @@ static void PRINTF_LIKE(2, 3) top_row(struct top *top, const char *format, ...)
     top_put(top, line);
 }
 
-/* Returns the time from then_us until the picture, as operators read it: whole seconds. */
+/* Returns the time from then_us until the view as text for operators, in whole seconds. */
 static const char *top_since(const struct top *top, int64_t then_us, char text[TIME_TEXT_MAX])
 {
     int64_t us = top->facts->now_us - then_us;
@@ -160,8 +166,9 @@ static const char *top_since(const struct top *top, int64_t then_us, char text[T
 
 /* ---- the head -------------------------------------------------------------------------------- */
 
-/* Draws what the job does: two lines, and more for commits, for workers that are silent or behind,
- * and for what the job waits for. */
+/* Draws the head of the picture, what the job does: two lines, and a line each for commits, for
+ * workers that are silent or behind, for what the job waits for, and for notices, if there are any.
+ */
 static void top_head(struct top *top)
 {
     const struct core_view *view = top->view;
@@ -200,7 +207,8 @@ static void top_head(struct top *top)
                  view->notices.honoured, view->notices.ended, view->notices.under_way);
 }
 
-/* Draws a row of bars with a label before and a legend behind it. */
+/* Draws a row of `count` bars, whose heights are 0 to TOP_LEVELS, with a label before and a legend
+ * behind them. */
 static void top_bars(struct top *top, const char *label, const uint8_t *levels, uint32_t count,
                      const char *legend)
 {
@@ -217,8 +225,9 @@ static void top_bars(struct top *top, const char *label, const uint8_t *levels, 
     top_put(top, line);
 }
 
-/* Draws the size of the job and the pauses of its changes over the time that the view knows of: a
- * column is an equal part of that time, with the size at its end and its longest pause. */
+/* Draws two rows of bars over the time that the view knows of: the size of the job, and the pauses
+ * of its changes. A column is an equal part of that time: its bars are the size at the end of this
+ * part, and the longest pause in it. */
 static void top_history(struct top *top)
 {
     const struct core_view *view = top->view;
@@ -245,11 +254,11 @@ static void top_history(struct top *top)
                (view->changes[change].ended_us <= end_us || i + 1 == count);
              change++) {
             size = view->changes[change].to;
-            /* the pause of the first round is the start of the job */
+            /* the pause of the first round is the start of the job, and is not drawn */
             if (!view->changes[change].from)
                 continue;
             pause_us = view->changes[change].pause_us;
-            /* a level more for 1 ms, 3 ms, 10 ms ... 3 s */
+            /* the bar of a pause is 1 high below 1 ms, and one more at 1 ms, 3 ms, 10 ms ... 3 s */
             level = pause_us > 0;
             for (limit_us = TIME_MS; level && level < TOP_LEVELS && pause_us >= limit_us; level++)
                 limit_us = level % 2 ? 3 * limit_us : limit_us / 3 * 10;
@@ -266,9 +275,9 @@ static void top_history(struct top *top)
     top_bars(top, "pauses", pauses, count, longest_us ? legend : "none");
 }
 
-/* Draws the values that the program reports over time: a column is an equal part of the time since
- * the first point, with the newest value at its end, between the least and the largest one. A value
- * that is no number leaves its column empty. */
+/* Draws a row of bars for each value that the program reports. A column is an equal part of the
+ * time since the first point; its bar is the newest value in this part, between the least value (1
+ * high) and the largest (TOP_LEVELS). A value that is no number leaves its column empty. */
 static void top_reports(struct top *top)
 {
     const struct view_reports *reports = &top->view->reports;
@@ -303,7 +312,8 @@ static void top_reports(struct top *top)
                 at++;
             if (!isfinite(points[at].value))
                 continue;
-            if (largest > least) /* halves: the difference of two doubles may be no double */
+            if (largest > least) /* both are halved first, because the difference of two doubles may
+                                    overflow */
                 part = (points[at].value / 2 - least / 2) / (largest / 2 - least / 2);
             levels[i] = (uint8_t)(1 + part * (TOP_LEVELS - 1));
         }
@@ -317,8 +327,9 @@ static void top_reports(struct top *top)
 
 /* ---- the lists ------------------------------------------------------------------------------- */
 
-/* Draws the hosts, each with its workers by state. Those that need a look come first: the driver
- * cannot use them as it would, or not all of their workers train. */
+/* Draws the list of hosts, each with its workers by state. The loop visits the hosts twice. The
+ * first time it draws those to look at (`special`): the driver does not use them fully, or not all
+ * of their workers train. The second time it draws the others. */
 static void top_hosts(struct top *top)
 {
     const struct core_view *view = top->view;
@@ -355,7 +366,7 @@ static void top_hosts(struct top *top)
     }
 }
 
-/* Draws the changes, the newest first. */
+/* Draws the list of changes of the membership, the newest first. */
 static void top_changes(struct top *top)
 {
     const struct core_view *view = top->view;
@@ -376,6 +387,8 @@ static void top_changes(struct top *top)
     }
 }
 
+/* Called by events_each for each event: draws it. Always goes on; top_put ignores lines for which
+ * there is no room. */
 static bool top_event(void *arg, const struct event_line *line)
 {
     struct top *top = arg;
@@ -385,39 +398,43 @@ static bool top_event(void *arg, const struct event_line *line)
     return true;
 }
 
-/* Draws the newest events, the newest last. */
+/* Draws the newest events that fit on the screen, the newest last. top->skip says how many of the
+ * newest are scrolled away. */
 static void top_events(struct top *top)
 {
-    size_t lines = top->left ? top->left - 1 : 0;
+    size_t lines = top->lines_left ? top->lines_left - 1 : 0;
     size_t newer = top->skip;
 
     top_line(top, "EVENTS");
     top->skip = 0;
-    /* The first lines of a longer piece fill the screen, so the `newer` last ones are not seen. */
+    /* Asks for as many older events as are scrolled away: they are drawn first and fill the screen,
+     * and the newest ones find no room. */
     if (top->events)
         events_each(top->events, lines + newer, top_event, top);
 }
 
-/* Draws a list in at most `lines` lines, and an empty line behind it if `gap`. The last line says
- * how many rows there are more. */
+/* Draws a list of `rows` rows with the function `draw`, in at most `lines` lines with its heading.
+ * If not all rows fit, the last line says how many more there are. */
 static void top_list(struct top *top, void (*draw)(struct top *), size_t rows, uint32_t lines)
 {
-    uint32_t left = top->left;
+    uint32_t lines_left = top->lines_left;
     size_t hidden;
 
-    if (lines > left)
-        lines = left;
+    if (lines > lines_left)
+        lines = lines_left;
     if (lines < 2)
         return;
     hidden = rows + 1 > lines ? rows + 2 - lines : 0;
-    top->left = lines - (hidden > 0);
+    top->lines_left = lines - (hidden > 0);
     draw(top);
-    left -= lines - (hidden > 0) - top->left;
-    top->left = left;
+    lines_left -= lines - (hidden > 0) - top->lines_left;
+    top->lines_left = lines_left;
     if (hidden)
         top_line(top, "... and %zu more", hidden);
 }
 
+/* Draws the head of the picture, then the list of the pane, or parts of all lists (TOP_ALL). After
+ * a failure `out` is cut back to what it had before. */
 int top_draw(const struct core_view *view, const struct table_facts *facts,
              const struct events *events, const struct top_screen *screen, struct buf *out)
 {
@@ -426,7 +443,7 @@ int top_draw(const struct core_view *view, const struct table_facts *facts,
                        .events = events,
                        .screen = screen,
                        .out = out,
-                       .left = screen->lines,
+                       .lines_left = screen->lines,
                        .skip = screen->pane == TOP_ALL ? 0 : screen->from };
     size_t before = out->length, hosts = view->host_count;
     uint32_t share, spare;
@@ -438,8 +455,9 @@ int top_draw(const struct core_view *view, const struct table_facts *facts,
     top_put(&top, "");
     switch (screen->pane) {
     case TOP_ALL:
-        /* lines that the hosts do not need are for the changes, and all that is left for events */
-        share = top.left / 3;
+        /* a third of the lines is for the hosts; half of what they do not need is for the changes;
+         * all the rest is for the events */
+        share = top.lines_left / 3;
         spare = hosts + 2 < share ? share - (uint32_t)(hosts + 2) : 0;
         top_list(&top, top_hosts, hosts, share);
         top_put(&top, "");
@@ -447,7 +465,7 @@ int top_draw(const struct core_view *view, const struct table_facts *facts,
             top_list(&top, top_changes, view->change_count, share + spare / 2);
             top_put(&top, "");
         }
-        if (top.left > 1)
+        if (top.lines_left > 1)
             top_events(&top);
         break;
     case TOP_HOSTS: top_hosts(&top); break;
@@ -455,7 +473,7 @@ int top_draw(const struct core_view *view, const struct table_facts *facts,
     case TOP_EVENTS: top_events(&top); break;
     case TOP_PANE_COUNT: break;
     }
-    while (top.left && !top.rc)
+    while (top.lines_left && !top.rc)
         top_put(&top, "");
     if (top.rc && out->data) {
         out->length = before;

@@ -28,25 +28,27 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* How long nothing is accepted when no descriptor is left. */
+/* How long no connection is accepted after the process had no descriptor for one. */
 #define PAUSE_US TIME_S
-/* Connections that one turn of the loop accepts. */
-#define ACCEPTS    16
-#define READ_SIZE  4096
-#define KEPT_BYTES (16 * 1024) /* that the kernel keeps for a connection */
+/* The most connections that are accepted in one iteration of the event loop. */
+#define ACCEPTS   16
+#define READ_SIZE 4096
+/* The bytes that the kernel keeps for a client that does not read. */
+#define KEPT_BYTES (16 * 1024)
 
 enum web_state { READING, WAITING, SENDING, STREAMING, CLOSING };
 
+/* One connection with its request, or with its stream. */
 struct web_client {
-    struct list link; /* in the order of arrival */
+    struct list link; /* in web->clients or web->streams, in the order of arrival */
     struct web *web;
     enum web_state state;
     bool only_head; /* the answer to HEAD has no body */
-    uint64_t ask;   /* WAITING: the number of its request to the core */
+    uint64_t ask;   /* WAITING: the number of the client's request to the core */
     int fd;
-    struct event *input, *output, *late;
+    struct event *input, *output, *late; /* late: the timer of LIMIT_WEB_US */
     struct buf head, answer;
-    size_t sent;
+    size_t sent; /* how many bytes of `answer` were sent */
 };
 
 struct web {
@@ -54,12 +56,14 @@ struct web {
     const struct web_ops *ops;
     void *arg;
     int fd;
-    struct event *arrival, *pause;
+    struct event *arrival, *pause; /* pause: the timer of PAUSE_US */
     struct list clients, streams;
     size_t client_count, stream_count;
     char address[ADDRESS_TEXT_MAX];
 };
 
+/* Closes the connection, and frees the client. state STREAMING: the client is in web->streams,
+ * otherwise in web->clients. */
 static void web_client_free(struct web_client *client)
 {
     list_remove(&client->link);
@@ -81,6 +85,8 @@ static void web_client_free(struct web_client *client)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
+/* Puts a whole answer into client->answer; it is sent when the owner's callback has returned. The
+ * answer to HEAD has the length of the body, but no body. */
 int web_answer(struct web_client *client, int status, const char *type, const char *headers,
                const char *body, size_t length)
 {
@@ -97,6 +103,7 @@ int web_answer(struct web_client *client, int status, const char *type, const ch
     return rc || client->only_head ? rc : buf_append(&client->answer, body, length);
 }
 
+/* Makes an answer of plain text, with the further header that the status asks for. */
 int web_answer_text(struct web_client *client, int status, const char *text)
 {
     const char *headers = "";
@@ -114,7 +121,9 @@ void web_wait(struct web_client *client, uint64_t ask)
     client->ask = ask;
 }
 
-/* The answer is sent by the loop, because the reply may come from within web_client_on_input. */
+/* Sends the answer to the client that waits for `ask`: in the next iteration of the event loop,
+ * because this function may be called from within web_client_on_input. If another answer than the
+ * one that waits cannot be made, the client gets an empty answer. */
 void web_reply(struct web *web, uint64_t ask, int status, const char *text)
 {
     LIST_EACH_SAFE (it, after, &web->clients) {
@@ -132,7 +141,8 @@ void web_reply(struct web *web, uint64_t ask, int status, const char *text)
     }
 }
 
-/* The limit of `clients` is not that of streams, so a crowd of viewers keeps no request waiting. */
+/* Turns the client's request into a stream. A stream no longer counts in client_count: many viewers
+ * do not keep others from asking. */
 int web_stream(struct web_client *client, const char *text, size_t length)
 {
     struct web *web = client->web;
@@ -149,7 +159,7 @@ int web_stream(struct web_client *client, const char *text, size_t length)
                                           "Connection: close\r\n\r\n");
     if (!rc)
         rc = buf_append(&client->answer, text, length);
-    if (rc || event_add(client->input, NULL)) /* it says when the viewer is gone */
+    if (rc || event_add(client->input, NULL)) /* the input says when the viewer is gone */
         return HVD_E_NOMEM;
     client->state = STREAMING;
     list_remove(&client->link);
@@ -161,9 +171,9 @@ int web_stream(struct web_client *client, const char *text, size_t length)
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
-/* Sends as much as the connection takes. When all is sent the connection stays until the client has
- * closed it: bytes that were not read would else destroy the answer on its way. May free the
- * client. */
+/* Sends as much of the answer as the connection takes. When all is sent, the connection stays open
+ * until the client has closed it: if this side closed a connection with bytes that were not read,
+ * the kernel would reset it, and the answer could be lost. May free the client. */
 static void web_client_send(struct web_client *client)
 {
     struct buf *answer = &client->answer;
@@ -192,7 +202,8 @@ static void web_client_send(struct web_client *client)
     }
 }
 
-/* Bytes of the request have come, or, once the answer is sent, the end of the connection. */
+/* Called when bytes have come from the client: reads the request, and has it answered when it is
+ * complete. Also called when the client has closed the connection; frees the client then. */
 static void web_client_on_input(evutil_socket_t fd, short what, void *arg)
 {
     struct web_client *client = arg;
@@ -208,7 +219,7 @@ static void web_client_on_input(evutil_socket_t fd, short what, void *arg)
         web_client_free(client);
         return;
     }
-    if (client->state != READING) /* what follows on the request is not read */
+    if (client->state != READING) /* bytes behind the request are thrown away */
         return;
     if (buf_append(&client->head, bytes, (size_t)got)) {
         web_client_free(client);
@@ -226,16 +237,18 @@ static void web_client_on_input(evutil_socket_t fd, short what, void *arg)
                       : web_answer_text(client, status, client->web->ops->usage))
         web_client_free(client);
     else if (client->state != WAITING && !event_pending(client->output, EV_WRITE, NULL))
-        web_client_send(client); /* else web_reply has been called already */
+        web_client_send(client); /* else web_reply was called, and `output` sends the answer */
 }
 
-/* The connection takes more bytes, or it has had its time. */
+/* Called when the connection takes more bytes, or when LIMIT_WEB_US is over: then a client that
+ * waits for the core gets the status 504, and any other is dropped. */
 static void web_client_on_turn(evutil_socket_t fd, short what, void *arg)
 {
     const struct timeval limit = clock_timeval(LIMIT_WEB_US);
     struct web_client *client = arg;
 
     (void)fd;
+    /* The client that gets 504 has LIMIT_WEB_US once more to take this answer. */
     if ((what & EV_TIMEOUT) && client->state == WAITING && !event_add(client->late, &limit))
         web_reply(client->web, client->ask, 504,
                   "the driver has not answered in time; the page will show whether it was done\n");
@@ -245,23 +258,24 @@ static void web_client_on_turn(evutil_socket_t fd, short what, void *arg)
         web_client_send(client);
 }
 
-/* Connections have come, or a pause in which none is accepted is over. The oldest one leaves if
- * there is no room. The kernel keeps little for a client that does not read. */
+/* Called when connections have come: accepts them. If there are clients_max clients, the oldest is
+ * dropped. Also called when PAUSE_US is over, in which nothing was accepted; the events then begin
+ * again. */
 static void web_on_arrival(evutil_socket_t fd, short what, void *arg)
 {
     const struct timeval limit = clock_timeval(LIMIT_WEB_US), pause = clock_timeval(PAUSE_US);
-    struct web *own = arg;
+    struct web *web = arg;
     struct web_client *client;
     int accepted = 0, kept = KEPT_BYTES;
 
     (void)fd;
     if (what & EV_TIMEOUT) {
-        if (event_add(own->arrival, NULL))
-            event_add(own->pause, &pause);
+        if (event_add(web->arrival, NULL))
+            event_add(web->pause, &pause);
         return;
     }
     for (int i = 0; i < ACCEPTS && accepted >= 0; i++) {
-        accepted = accept4(own->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        accepted = accept4(web->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (accepted < 0)
             break;
         client = mem_zalloc(sizeof(*client));
@@ -270,31 +284,34 @@ static void web_on_arrival(evutil_socket_t fd, short what, void *arg)
             continue;
         }
         setsockopt(accepted, SOL_SOCKET, SO_SNDBUF, &kept, sizeof(kept));
-        while (own->client_count >= own->ops->clients_max)
-            web_client_free(CONTAINER_OF(own->clients.next, struct web_client, link));
-        client->web = own;
+        while (web->client_count >= web->ops->clients_max)
+            web_client_free(CONTAINER_OF(web->clients.next, struct web_client, link));
+        client->web = web;
         client->fd = accepted;
         buf_init(&client->head, LIMIT_WEB_HEAD_BYTES + READ_SIZE);
         buf_init(&client->answer, LIMIT_LIVE_BYTES + READ_SIZE);
-        list_append(&own->clients, &client->link);
-        own->client_count++;
+        list_append(&web->clients, &client->link);
+        web->client_count++;
         client->input =
-            event_new(own->base, accepted, EV_READ | EV_PERSIST, web_client_on_input, client);
-        client->output = event_new(own->base, accepted, EV_WRITE, web_client_on_turn, client);
-        client->late = event_new(own->base, -1 /* a timer */, 0, web_client_on_turn, client);
+            event_new(web->base, accepted, EV_READ | EV_PERSIST, web_client_on_input, client);
+        client->output = event_new(web->base, accepted, EV_WRITE, web_client_on_turn, client);
+        client->late = event_new(web->base, -1 /* a timer */, 0, web_client_on_turn, client);
         if (!client->input || !client->output || !client->late || event_add(client->late, &limit) ||
             event_add(client->input, NULL))
             web_client_free(client);
     }
-    /* Without a descriptor the connection would wake the loop again and again. */
+    /* Without a free descriptor the connection that waits would wake the loop again and again, so
+     * none is accepted for PAUSE_US. */
     if (accepted < 0 &&
         (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) &&
-        !event_add(own->pause, &pause))
-        event_del(own->arrival);
+        !event_add(web->pause, &pause))
+        event_del(web->arrival);
 }
 
 /* ---- the server ----------------------------------------------------------------------------- */
 
+/* Reads "PORT" or "ADDRESS:PORT"; without an address the port is on 127.0.0.1, so that only this
+ * machine can connect. */
 int web_place(const char *option, const char *text, struct address *ret_address,
               struct hvd_err *err)
 {
@@ -313,44 +330,48 @@ int web_place(const char *option, const char *text, struct address *ret_address,
     return 0;
 }
 
+/* Makes a server that listens at `place`. port 0: the kernel chooses a port; web_address says
+ * which. */
 int web_create(struct event_base *base, const struct address *place, const struct web_ops *ops,
                void *arg, struct web **ret_web, struct hvd_err *err)
 {
     struct address bound = { .length = sizeof(bound.at) };
-    struct web *own = mem_zalloc(sizeof(*own));
+    struct web *web = mem_zalloc(sizeof(*web));
     char text[ADDRESS_TEXT_MAX];
     int on = 1, rc = 0;
 
-    if (!own)
+    if (!web)
         return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
-    own->base = base;
-    own->ops = ops;
-    own->arg = arg;
-    list_init(&own->clients);
-    list_init(&own->streams);
-    own->fd = socket(place->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (own->fd < 0 || setsockopt(own->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) ||
-        bind(own->fd, (const struct sockaddr *)&place->at, place->length) ||
-        listen(own->fd, (int)ops->clients_max) ||
-        getsockname(own->fd, (struct sockaddr *)&bound.at, &bound.length))
+    web->base = base;
+    web->ops = ops;
+    web->arg = arg;
+    list_init(&web->clients);
+    list_init(&web->streams);
+    web->fd = socket(place->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (web->fd < 0 || setsockopt(web->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) ||
+        bind(web->fd, (const struct sockaddr *)&place->at, place->length) ||
+        listen(web->fd, (int)ops->clients_max) ||
+        getsockname(web->fd, (struct sockaddr *)&bound.at, &bound.length))
         rc = err_set(err, errno == EADDRINUSE ? HVD_E_BUSY : HVD_E_IO,
                      "%s %s: the driver cannot listen there: %s; name another port", ops->option,
                      address_show(place, text), strerror(errno));
     if (!rc) {
-        address_show(&bound, own->address);
-        own->arrival = event_new(base, own->fd, EV_READ | EV_PERSIST, web_on_arrival, own);
-        own->pause = event_new(base, -1 /* a timer */, 0, web_on_arrival, own);
-        if (!own->arrival || !own->pause || event_add(own->arrival, NULL))
+        address_show(&bound, web->address);
+        web->arrival = event_new(base, web->fd, EV_READ | EV_PERSIST, web_on_arrival, web);
+        web->pause = event_new(base, -1 /* a timer */, 0, web_on_arrival, web);
+        if (!web->arrival || !web->pause || event_add(web->arrival, NULL))
             rc = err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
     }
     if (rc) {
-        web_free(own);
+        web_free(web);
         return rc;
     }
-    *ret_web = own;
+    *ret_web = web;
     return 0;
 }
 
+/* Closes all connections. Clients that wait for the core get the status 503, if their connection
+ * takes it at once. */
 void web_free(struct web *web)
 {
     if (!web)
@@ -386,7 +407,8 @@ bool web_has_streams(const struct web *web)
     return web->stream_count > 0;
 }
 
-/* A stream that has not taken the message before is passed over, and its timer runs on. */
+/* Sends a message to all streams. A stream that has not taken the message before gets no new one,
+ * and its timer runs on. */
 void web_publish(struct web *web, const char *text, size_t length)
 {
     const struct timeval limit = clock_timeval(LIMIT_WEB_US);
