@@ -21,10 +21,10 @@ static const struct library_spec spec = { .name = "the CUDA driver",
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cuda found;
-static const void *_Atomic the_cuda; /* &found, once it is complete */
+static const void *_Atomic the_cuda; /* &found once `found` is complete; NULL: not found yet */
 
-/* Turns a code of the CUDA driver into ours: 0, HVD_E_NOMEM or HVD_E_IO. `what`: what was asked,
- * for the text. */
+/* Turns a code of the CUDA driver into ours: 0, HVD_E_NOMEM or HVD_E_IO. `what`: the call that
+ * returned the code, as the error's text names it. */
 int cuda_judge(const struct cuda *cuda, int code, const char *what, struct hvd_err *err)
 {
     const char *name = NULL;
@@ -40,9 +40,9 @@ int cuda_judge(const struct cuda *cuda, int code, const char *what, struct hvd_e
                    name, text);
 }
 
-/* Looks for the functions of the CUDA driver and initialises it; called through library_once
- * until it succeeds. *arg is a bool; true: the driver may be loaded; false: only a driver counts
- * that the process has loaded already. */
+/* Looks for the functions of the CUDA driver and initialises the driver; library_once calls this
+ * until it succeeds. *arg is a bool; true: the driver's library may be loaded; false: only a driver
+ * counts that the process has loaded already. */
 static int find_cuda(void *arg, const void **ret_found, struct hvd_err *err)
 {
     const bool *load = arg;
@@ -68,7 +68,7 @@ static int find_cuda(void *arg, const void **ret_found, struct hvd_err *err)
     return 0;
 }
 
-/* Returns the driver, and loads it if necessary (cuda.h). */
+/* Returns the driver, and loads its library if the process has not loaded it (cuda.h). */
 int cuda_open(const struct cuda **ret_cuda, struct hvd_err *err)
 {
     int rc = library_once(&lock, &the_cuda, find_cuda, &(bool){ true }, err);
@@ -85,6 +85,8 @@ const struct cuda *cuda_known(void)
     return atomic_load_explicit(&the_cuda, memory_order_acquire);
 }
 
+/* Returns the driver if this process has loaded it already; NULL: it has not. Loads nothing: that
+ * is what `false` asks of find_cuda. */
 const struct cuda *cuda_if_used(void)
 {
     if (library_once(&lock, &the_cuda, find_cuda, &(bool){ false }, NULL))

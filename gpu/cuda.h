@@ -20,7 +20,7 @@ enum cuda_result {
     CUDA_OK = 0,
     CUDA_INVALID = 1,
     CUDA_OUT_OF_MEMORY = 2,
-    CUDA_DEINITIALIZED = 4, /* the driver is closed, because the process is ending */
+    CUDA_DEINITIALIZED = 4, /* the driver is closed: the process is ending */
     CUDA_NO_DEVICE = 100,
     CUDA_NOT_READY = 600,
     CUDA_ALREADY_PINNED = 712,
@@ -28,7 +28,7 @@ enum cuda_result {
 
 enum cuda_flag {
     CUDA_STREAM_NON_BLOCKING = 1,
-    CUDA_EVENT_BLOCKING = 1, /* a thread that waits for the event sleeps */
+    CUDA_EVENT_BLOCKING = 1, /* a thread that waits for this event sleeps, and does not spin */
     CUDA_EVENT_UNTIMED = 2,
     CUDA_PIN_PORTABLE = 1,
 };
@@ -44,7 +44,7 @@ struct cuda_uuid {
     uint8_t bytes[16];
 };
 
-/* CALL(name in struct cuda, name in the library, parameters) */
+/* The driver's functions: CALL(field of struct cuda, symbol in libcuda.so.1, parameters) */
 /* clang-format off */
 #define CUDA_CALLS(CALL)                                                                           \
     CALL(init, "cuInit", (unsigned flags))                                                         \
@@ -96,7 +96,7 @@ struct cuda_uuid {
 
 #define CUDA_MEMBER(name, symbol, parameters) int(*name) parameters;
 struct cuda {
-    int driver_version; /* 13000 is 13.0 */
+    int driver_version; /* as cuDriverGetVersion gives it: 13000 is 13.0 */
     CUDA_CALLS(CUDA_MEMBER)
 };
 #undef CUDA_MEMBER

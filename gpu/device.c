@@ -13,9 +13,10 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpu_device devices[LIMIT_GPUS];
-static const void *_Atomic known[LIMIT_GPUS]; /* &devices[i], once it is complete */
+static const void *_Atomic known[LIMIT_GPUS]; /* &devices[i] once that is complete; NULL: not yet */
 
-/* Describes the GPU that CUDA numbers *arg; called once for each GPU (library_once). */
+/* Describes the GPU that CUDA numbers *arg (an int), in devices[]. library_once calls this for each
+ * GPU until it succeeds. */
 static int find_device(void *arg, const void **ret_found, struct hvd_err *err)
 {
     struct gpu_device device = { .ordinal = *(const int *)arg };
@@ -56,6 +57,8 @@ int gpu_device_get(int ordinal, const struct gpu_device **ret_device, struct hvd
     return rc;
 }
 
+/* Returns the GPU with this number; NULL: it cannot be used. For callers to whom the reason does
+ * not matter: memory of such a GPU counts as memory of the host. */
 static const struct gpu_device *device_or_none(int ordinal)
 {
     const struct gpu_device *device = NULL;
@@ -76,8 +79,8 @@ const struct gpu_device *gpu_device_current(void)
     return device_or_none(ordinal);
 }
 
-/* Returns the GPU of a stream: makes the stream's context current for a moment and asks for its
- * device. NULL: as gpu_device_current. */
+/* Returns the GPU of a stream: makes the stream's context current for a moment and asks which GPU
+ * the current context has. NULL: the stream has no context, or this process does not use CUDA. */
 const struct gpu_device *gpu_device_of_stream(struct CUstream_st *stream)
 {
     const struct cuda *cuda = cuda_if_used();
@@ -100,7 +103,7 @@ const struct gpu_device *gpu_device_of(const void *at)
                                       CUDA_POINTER_DEVICE };
     const struct cuda *cuda = cuda_known();
     unsigned type = 0;
-    unsigned managed = 0; /* the driver writes an int or a bool here */
+    unsigned managed = 0; /* the driver writes an int or a bool here, so all bytes begin as 0 */
     int ordinal = -1;
     void *values[] = { &type, &managed, &ordinal };
 
@@ -113,11 +116,13 @@ const struct gpu_device *gpu_device_of(const void *at)
     return device_or_none(ordinal);
 }
 
+/* Makes the GPU's context current for the calling thread, until gpu_leave (device.h). */
 int gpu_enter(const struct gpu_device *device, struct hvd_err *err)
 {
     return cuda_judge(device->cuda, device->cuda->context_push(device->context), device->name, err);
 }
 
+/* Makes the context current again that was current before gpu_enter. */
 void gpu_leave(const struct gpu_device *device)
 {
     struct CUctx_st *context = NULL;
@@ -125,6 +130,7 @@ void gpu_leave(const struct gpu_device *device)
     (void)device->cuda->context_pop(&context);
 }
 
+/* Writes the UUID of the GPU as text: "GPU-", then 32 hexadecimal digits. */
 void gpu_uuid_text(const struct gpu_device *device, char text[GPU_UUID_TEXT_MAX])
 {
     size_t used = (size_t)snprintf(text, GPU_UUID_TEXT_MAX, "GPU-");

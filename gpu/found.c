@@ -1,12 +1,12 @@
 /*
- * found.c: the lines of --check-build about GPUs; called by driver/options.c. A line says what was
- * found, or why it cannot be used.
+ * found.c: the lines of --check-build about GPUs and NCCL; called by driver/options.c. A line says
+ * what was found, or why that thing cannot be used.
  */
 #include "gpu/device.h"
 #include "gpu/nccl.h"
 
-/* Writes what --check-build shows about GPUs and NCCL (device.h). A thing that is missing is no
- * error: its line says why. Returns 0, or the code of buf_printf. */
+/* Appends to `out` what --check-build shows about GPUs and NCCL (device.h). A GPU or a library that
+ * is missing is no error: its line says why. Returns 0, or the code of buf_printf. */
 int gpu_found(struct buf *out)
 {
     const struct cuda *cuda = NULL;

@@ -11,13 +11,14 @@
 #include <string.h>
 
 struct place {
-    void *handle;     /* NULL may be RTLD_DEFAULT, so it does not mean that nothing was found */
+    void *handle;     /* may be RTLD_DEFAULT, which is NULL: so NULL does not mean "not found" */
     const char *file; /* the name of the library in errors */
-    bool named;       /* the environment variable names this file */
+    bool named;       /* true: the environment variable names this file */
 };
 
-/* Finds the library itself: one that this process has already, then (`load`) the file that the
- * variable names, or else the usual file. The handle of the program itself is RTLD_DEFAULT. */
+/* Finds the library itself: a copy that this process has loaded already; otherwise, if `load`,
+ * loads the file that the environment variable names, or else the usual file. RTLD_DEFAULT is the
+ * handle when the functions are linked into the program itself. */
 static int find_place(const struct library_spec *spec, bool load, struct place *ret_place,
                       struct hvd_err *err)
 {
@@ -63,8 +64,9 @@ static int find_place(const struct library_spec *spec, bool load, struct place *
                    spec->variable, named, why ? why : "the library cannot be loaded");
 }
 
-/* Fills the table with the functions of the library (library.h). All functions are looked for
- * first, so a failure leaves the table unchanged. A function that may be missing becomes NULL. */
+/* Fills the table with the functions of the library (library.h). The first loop only looks whether
+ * all functions exist, so a failure leaves the table unchanged. A function that may be missing
+ * becomes NULL. */
 int library_find(const struct library_spec *spec, bool load, void *table, struct hvd_err *err)
 {
     struct place place = { .handle = NULL };

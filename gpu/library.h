@@ -23,16 +23,16 @@ struct library_spec {
     size_t call_count;
 };
 
-/* Fills the table with the functions of the library. A copy that the process has loaded already is
- * always preferred, so that a process never has two copies. `load` is true: if the process has no
- * copy, the library is loaded and stays loaded. HVD_E_UNSUPPORTED: there is no library, or the
- * library lacks a function; the table is then unchanged. */
+/* Fills the table with the functions of the library. A copy of the library that the process has
+ * loaded already is always preferred, so that a process never has two copies. `load` is true: if
+ * the process has no copy, the library is loaded and stays loaded. HVD_E_UNSUPPORTED: there is no
+ * library, or the library lacks a function; the table is then unchanged. */
 int library_find(const struct library_spec *spec, bool load, void *table,
                  struct hvd_err *err) MUST_CHECK;
 
-/* Sets *slot to the result of `find`, unless an earlier call has set it. A result that was found is
- * kept until the process ends; after a failure the next call looks again. Any thread may call this
- * function, which holds the lock while `find` runs. */
+/* Sets *slot to the result of `find`, unless an earlier call has set it. A result that `find` has
+ * returned is kept until the process ends; after a failure the next call runs `find` again. Any
+ * thread may call this function, which holds the lock while `find` runs. */
 typedef int library_find_fn(void *arg, const void **ret_found, struct hvd_err *err);
 int library_once(pthread_mutex_t *lock, const void *_Atomic *slot, library_find_fn *find, void *arg,
                  struct hvd_err *err) MUST_CHECK;

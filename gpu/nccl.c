@@ -31,8 +31,10 @@ static const struct library_spec spec = { .name = "NCCL",
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct nccl found;
-static const void *_Atomic the_nccl; /* &found, once it is complete */
+static const void *_Atomic the_nccl; /* &found once `found` is complete; NULL: not found yet */
 
+/* Writes a version as text. NCCL counts 10000 for a major and 100 for a minor version: 22809 is
+ * "2.28.9". */
 void nccl_version_text(int version, char text[NCCL_VERSION_TEXT_MAX])
 {
     snprintf(text, NCCL_VERSION_TEXT_MAX, "%d.%d.%d", version / 10000, version / 100 % 100,
@@ -40,7 +42,7 @@ void nccl_version_text(int version, char text[NCCL_VERSION_TEXT_MAX])
 }
 
 /* Turns a code of NCCL into ours: 0, also for "in progress"; HVD_E_LOST: a peer has died; HVD_E_IO:
- * another failure. `what`: what was asked, for the text. */
+ * another failure. `what`: the call that returned the code, as the error's text names it. */
 int nccl_judge(const struct nccl *nccl, int code, const char *what, struct hvd_err *err)
 {
     const char *noted;
@@ -52,8 +54,8 @@ int nccl_judge(const struct nccl *nccl, int code, const char *what, struct hvd_e
                    nccl->result_text(code), noted && noted[0] ? "; " : "", noted ? noted : "");
 }
 
-/* Finds NCCL's functions and checks its version; called once (library_once). NCCL needs the CUDA
- * driver, which is opened first. */
+/* Finds NCCL's functions and checks NCCL's version; library_once calls this until it succeeds. NCCL
+ * needs the CUDA driver, so that is opened first. */
 static int find_nccl(void *arg, const void **ret_found, struct hvd_err *err)
 {
     char have[NCCL_VERSION_TEXT_MAX], least[NCCL_VERSION_TEXT_MAX];
@@ -62,7 +64,7 @@ static int find_nccl(void *arg, const void **ret_found, struct hvd_err *err)
 
     (void)arg;
     if (!rc)
-        rc = library_find(&spec, true, &nccl, err); /* true: NCCL is loaded if necessary */
+        rc = library_find(&spec, true, &nccl, err); /* true: NCCL may be loaded */
     if (!rc)
         rc = nccl_judge(&nccl, nccl.get_version(&nccl.version), "the version of NCCL", err);
     if (rc)
@@ -80,7 +82,7 @@ static int find_nccl(void *arg, const void **ret_found, struct hvd_err *err)
     return 0;
 }
 
-/* Returns NCCL, and loads it if necessary (nccl.h). */
+/* Returns NCCL, and loads its library if the process has not loaded it (nccl.h). */
 int nccl_open(const struct nccl **ret_nccl, struct hvd_err *err)
 {
     int rc = library_once(&lock, &the_nccl, find_nccl, NULL, err);

@@ -35,13 +35,13 @@ enum nccl_type {
 };
 enum nccl_op { NCCL_SUM = 0, NCCL_PRODUCT = 1, NCCL_MAX = 2, NCCL_MIN = 3, NCCL_AVERAGE = 4 };
 
-enum nccl_residence { NCCL_SCALAR_ON_HOST = 1 }; /* NCCL reads the scalar before the call returns */
+enum nccl_residence { NCCL_SCALAR_ON_HOST = 1 }; /* NCCL reads the factor before the call returns */
 #define NCCL_ID_BYTES 128
 struct nccl_id {
     char bytes[NCCL_ID_BYTES];
 };
 
-/* The first fields of NCCL's own struct; NCCL takes defaults for the fields behind `size` bytes. */
+/* The first fields of NCCL's ncclConfig_t; fields beyond `size` bytes get NCCL's defaults. */
 struct nccl_config {
     size_t size;
     unsigned magic;
@@ -99,21 +99,21 @@ struct nccl {
     int version; /* 22809 is 2.28.9 */
     NCCL_CALLS(NCCL_MEMBER, NCCL_MEMBER)
     const char *(*result_text)(int code);
-    /* the last error of this process; `comm` may be NULL */
+    /* text of the last error in this process; `comm` may be NULL */
     const char *(*last_error)(struct ncclComm *comm);
 };
 #undef NCCL_MEMBER
 
 /* Finds NCCL and the CUDA driver, for any thread. HVD_E_UNSUPPORTED: no driver, no NCCL, or one
- * older than NCCL_VERSION_LEAST. HVD_NCCL_LIBRARY names another file. A found NCCL is kept. */
+ * older than NCCL_VERSION_LEAST (2.18.0). HVD_NCCL_LIBRARY may name its file. It is kept then. */
 #define NCCL_VERSION_LEAST 21800
 int nccl_open(const struct nccl **ret_nccl, struct hvd_err *err) MUST_CHECK;
 
-/* Translates a code of NCCL: 0, also for "in progress"; HVD_E_LOST: a peer has died; else
- * HVD_E_IO. */
+/* Translates a code of NCCL into 0 (also for NCCL_IN_PROGRESS), HVD_E_LOST (a peer has died), or
+ * HVD_E_IO. `what`: the call that returned the code, for the error's text. */
 int nccl_judge(const struct nccl *nccl, int code, const char *what, struct hvd_err *err) MUST_CHECK;
 
-/* Writes the version as text: "2.28.9". */
+/* Writes the version of NCCL as text: "2.28.9" for 22809. */
 #define NCCL_VERSION_TEXT_MAX 24
 void nccl_version_text(int version, char text[NCCL_VERSION_TEXT_MAX]);
 
