@@ -8,12 +8,12 @@
 
 #include "base/err.h"
 
-/* The number of values of hvd_op and of hvd_dtype (hvd.h). The values of these enumerations never
- * change. */
+/* How many values hvd_op and hvd_dtype have (hvd.h); each must name the last value. A value of
+ * these enumerations keeps its number for ever. */
 #define HVD_OP_COUNT    (HVD_XOR + 1)
 #define HVD_DTYPE_COUNT (HVD_BOOL + 1)
 
-/* How two numbers are combined; kernels.h has a kernel for each work type. */
+/* How an op combines two numbers into one; kernels.h has a kernel for each work type. */
 enum reduce_combine {
     REDUCE_ADD,
     REDUCE_MULTIPLY,
@@ -25,7 +25,8 @@ enum reduce_combine {
     REDUCE_COMBINES
 };
 
-/* The neutral number of an op: a number that does not change the result. */
+/* The neutral number of an op: combined with any number, it leaves that number as it is. Members
+ * that have joined (hvd_join) give it. */
 enum reduce_neutral {
     REDUCE_ZERO,
     REDUCE_ONE,
@@ -35,15 +36,15 @@ enum reduce_neutral {
     REDUCE_NEUTRALS
 };
 
-/* NCCL does not know this op, or this type: a reduction on memory of a GPU goes through the host.
- */
+/* In the field `nccl` of an op or a type: NCCL does not have it, so a reduction with it on memory
+ * of a GPU goes through the host. */
 #define REDUCE_NOT_BY_NCCL (-1)
 
 struct reduce_op {
     const char *name;
     enum reduce_combine combine;
     enum reduce_neutral neutral;
-    bool averages; /* true: the sum is divided by the number of members */
+    bool averages; /* true: the result is divided by the number of members */
     int nccl;      /* an enum nccl_op, or REDUCE_NOT_BY_NCCL */
 };
 

@@ -1,8 +1,9 @@
 /*
  * kernels.c: the loops over numbers. CMakeLists.txt compiles this file once for each level of
- * levels.h, with the instructions of that level, into a table of its own; reduce.c calls through
- * the table in use. All levels compute the same bits (tests/unit/test_reduce_levels.c): every
- * number is made of the same numbers by the same operations in the same order.
+ * instructions (levels.h), with the instructions of that level, into a table of its own; reduce.c
+ * calls through the table in use. All levels compute the same bits
+ * (tests/unit/test_reduce_levels.c): every result is made of the same numbers by the same
+ * operations in the same order.
  *
  * A new op needs a macro like SUM, a row in TWO_ALL or TWO_WHOLE, and an entry in NUMBERS or BITS.
  */
@@ -14,12 +15,14 @@
 #include <immintrin.h>
 #endif
 
-/* The name of the table: given by CMakeLists.txt together with the instructions. */
+/* The name of the table that this compilation fills: CMakeLists.txt gives it together with the
+ * instructions; without it, the table for every machine. */
 #ifndef REDUCE_KERNELS
 #define REDUCE_KERNELS reduce_kernels_plain
 #endif
 
-/* types without alignment: the numbers of the training program may lie at any address */
+/* Types without alignment, for access to numbers at any address: the training program gives the
+ * memory. */
 #define LOOSE __attribute__((aligned(1), may_alias))
 typedef uint8_t loose_u8 LOOSE;
 typedef int8_t loose_i8 LOOSE;
@@ -49,6 +52,8 @@ typedef double loose_f64 LOOSE;
 #define OR(a, b)      ((a) | (b))
 #define XOR(a, b)     ((a) ^ (b))
 
+/* Defines the function `name`, which combines two arrays number by number. `type`: the suffix of a
+ * loose type; `wrapped`: the C type in which `combine`, a macro such as SUM, computes. */
 #define TWO(name, type, wrapped, combine)                                           \
     static void name(void *into, const void *left, const void *right, size_t count) \
     {                                                                               \
@@ -63,14 +68,16 @@ typedef double loose_f64 LOOSE;
         }                                                                           \
     }
 
-/* plain: the C type; wrapped: the type for sums and products; for integers it is unsigned, so that
- * they wrap around. */
+/* The functions of one type for sum, product, least and greatest. `plain`: the C type of the
+ * numbers; `wrapped`: the C type for sums and products, which for integers is unsigned, so that
+ * results wrap around and none is undefined. */
 #define TWO_ALL(type, plain, wrapped)           \
     TWO(sum_##type, type, wrapped, SUM)         \
     TWO(product_##type, type, wrapped, PRODUCT) \
     TWO(min_##type, type, plain, MIN)           \
     TWO(max_##type, type, plain, MAX)
 
+/* The functions of one integer type: those of TWO_ALL, and those on bits. */
 #define TWO_WHOLE(type, plain, wrapped) \
     TWO_ALL(type, plain, wrapped)       \
     TWO(and_##type, type, wrapped, AND) \
@@ -88,7 +95,7 @@ TWO_WHOLE(u64, uint64_t, uint64_t)
 TWO_ALL(f32, float, float)
 TWO_ALL(f64, double, double)
 
-/* A truth is a byte, any number but 0 for true; the result is 0 or 1. */
+/* A number of HVD_BOOL is a byte, of which any value but 0 means true; a result is 0 or 1. */
 typedef uint8_t loose_truth LOOSE;
 #define BOTH_TRUE(a, b) (((a) != 0) & ((b) != 0))
 #define ANY_TRUE(a, b)  (((a) != 0) | ((b) != 0))
@@ -98,6 +105,7 @@ TWO(and_truth, truth, uint8_t, BOTH_TRUE)
 TWO(or_truth, truth, uint8_t, ANY_TRUE)
 TWO(xor_truth, truth, uint8_t, ONE_TRUE)
 
+/* Defines the function `name`, which converts an array of numbers x by `expression`. */
 #define CONVERT(name, to_type, from_type, expression)          \
     static void name(void *to, const void *from, size_t count) \
     {                                                          \
@@ -125,6 +133,7 @@ CONVERT(narrow_u16, u16, i64, x)
 CONVERT(narrow_i32, i32, i64, x)
 CONVERT(narrow_u32, u32, i64, x)
 
+/* Defines the function `name`, which multiplies or divides (`operator`) each number by `factor`. */
 #define SCALE(name, type, plain, operator)                                    \
     static void name(void *to, const void *from, size_t count, double factor) \
     {                                                                         \
@@ -144,6 +153,8 @@ SCALE(divide_f64, f64, double, /)
 SCALE(divide_i64, i64, int64_t, /)
 SCALE(divide_u64, u64, uint64_t, /)
 
+/* Defines the function `name`, the last step of a sum: adds two arrays, and multiplies or divides
+ * (`operator`) each sum by `factor`. */
 #define LAST(name, type, plain, operator)                                                        \
     static void name(void *to, const void *left, const void *right, size_t count, double factor) \
     {                                                                                            \
@@ -163,28 +174,31 @@ LAST(last_f64_over, f64, double, /)
 
 /* ---- fp16 and bf16 ---- */
 
-/* `many`: the MANY numbers that one instruction takes. The instructions are named here, because
- * compilers do not find those for fp16 and write slow code for bf16. The last numbers of an array,
- * fewer than MANY, go one by one, with the same bits. */
+/* `many`: a vector of MANY numbers of fp32, which one instruction computes. The instructions are
+ * named here, because compilers do not find those for fp16 and write slow code for bf16. The last
+ * numbers of an array, fewer than MANY, are computed one by one, with the same bits. */
 #if defined(__AVX512F__)
 typedef __m512 many;
 #define MANY 16
 
+/* Reads MANY numbers of fp16, at any address, as fp32. */
 static inline many load_half(const loose_u16 *at)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)at));
 }
 
-/* Without optimisation this intrinsic is a macro of the compiler's header, and the compiler warns
- * about that macro. */
+/* Without optimisation _mm512_cvtps_ph is a macro of the compiler's header, and the compiler warns
+ * about a conversion in that macro. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
+/* Rounds MANY numbers of fp32 to fp16, to nearest even, and writes them at any address. */
 static inline void store_half(loose_u16 *at, many numbers)
 {
     _mm256_storeu_si256((void *)at, _mm512_cvtps_ph(numbers, _MM_FROUND_TO_NEAREST_INT));
 }
 #pragma GCC diagnostic pop
 
+/* Reads MANY numbers of bf16, at any address, as fp32: a bf16 is the upper half of an fp32. */
 static inline many load_bfloat(const loose_u16 *at)
 {
     __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)at));
@@ -192,7 +206,7 @@ static inline many load_bfloat(const loose_u16 *at)
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
 }
 
-/* Rounds as bfloat_from_float does: to nearest even; a NaN stays a NaN. */
+/* Rounds fp32 to bf16 as bfloat_from_float does: to nearest even; a NaN stays a NaN. */
 static inline void store_bfloat(loose_u16 *at, many numbers)
 {
     __m512i bits = _mm512_castps_si512(numbers), high = _mm512_srli_epi32(bits, 16);
@@ -200,25 +214,28 @@ static inline void store_bfloat(loose_u16 *at, many numbers)
     __m512i up = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
     __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, up), 16);
     __m512i quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
-    __mmask16 strange = _mm512_cmp_ps_mask(numbers, numbers, _CMP_UNORD_Q);
+    __mmask16 is_nan = _mm512_cmp_ps_mask(numbers, numbers, _CMP_UNORD_Q);
 
     _mm256_storeu_si256((void *)at,
-                        _mm512_cvtepi32_epi16(_mm512_mask_blend_epi32(strange, rounded, quiet)));
+                        _mm512_cvtepi32_epi16(_mm512_mask_blend_epi32(is_nan, rounded, quiet)));
 }
 #elif defined(__F16C__)
 typedef __m256 many;
 #define MANY 8
 
+/* Reads MANY numbers of fp16, at any address, as fp32. */
 static inline many load_half(const loose_u16 *at)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128((const void *)at));
 }
 
+/* Rounds MANY numbers of fp32 to fp16, to nearest even, and writes them at any address. */
 static inline void store_half(loose_u16 *at, many numbers)
 {
     _mm_storeu_si128((void *)at, _mm256_cvtps_ph(numbers, _MM_FROUND_TO_NEAREST_INT));
 }
 
+/* Reads MANY numbers of bf16, at any address, as fp32: a bf16 is the upper half of an fp32. */
 static inline many load_bfloat(const loose_u16 *at)
 {
     __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)at));
@@ -226,7 +243,8 @@ static inline many load_bfloat(const loose_u16 *at)
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
 
-/* Rounds as bfloat_from_float does: to nearest even; a NaN stays a NaN. */
+/* Rounds fp32 to bf16 as bfloat_from_float does: to nearest even; a NaN stays a NaN. The pack
+ * instruction works within halves of 128 bits, so the permutation brings both results together. */
 static inline void store_bfloat(loose_u16 *at, many numbers)
 {
     __m256i bits = _mm256_castps_si256(numbers), high = _mm256_srli_epi32(bits, 16);
@@ -234,8 +252,8 @@ static inline void store_bfloat(loose_u16 *at, many numbers)
     __m256i up = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
     __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, up), 16);
     __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
-    __m256i strange = _mm256_castps_si256(_mm256_cmp_ps(numbers, numbers, _CMP_UNORD_Q));
-    __m256i all = _mm256_blendv_epi8(rounded, quiet, strange);
+    __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(numbers, numbers, _CMP_UNORD_Q));
+    __m256i all = _mm256_blendv_epi8(rounded, quiet, is_nan);
     __m256i twice = _mm256_permute4x64_epi64(_mm256_packus_epi32(all, all), 0x08);
 
     _mm_storeu_si128((void *)at, _mm256_castsi256_si128(twice));
@@ -267,6 +285,7 @@ static inline void store_bfloat(loose_u16 *at, many number)
 
 typedef many loose_many LOOSE;
 
+/* load_float and store_float: MANY numbers of fp32 at any address. */
 static inline many load_float(const loose_f32 *at)
 {
     return *(const loose_many *)(const void *)at;
@@ -277,6 +296,8 @@ static inline void store_float(loose_f32 *at, many numbers)
     *(loose_many *)(void *)at = numbers;
 }
 
+/* Defines, for fp16 (half) or bf16 (bfloat): widen_half, narrow_half, and add_half, which adds fp16
+ * numbers to fp32 numbers. */
 #define CONVERT_HALF(type)                                                                \
     static void widen_##type(void *to, const void *from, size_t count)                    \
     {                                                                                     \
@@ -321,8 +342,12 @@ static inline void store_float(loose_f32 *at, many numbers)
 CONVERT_HALF(half)
 CONVERT_HALF(bfloat)
 
+/* for LAST_HALF: a `left` that is fp32 already needs no conversion */
 #define AS_IT_IS(x) (x)
 
+/* Defines the function `name`, the last step of a sum of fp16 or bf16: adds two arrays in fp32,
+ * multiplies or divides (`operator`) by `factor`, and rounds. `left` is of the same half type, or
+ * (left_type f32) a sum so far. */
 #define LAST_HALF(name, type, left_type, load_left, widen_left, operator)                        \
     static void name(void *to, const void *left, const void *right, size_t count, double factor) \
     {                                                                                            \
@@ -351,7 +376,8 @@ LAST_HALF(last_bfloat_over, bfloat, f32, load_float, AS_IT_IS, /)
 
 /* ---- the table ---- */
 
-/* A type without a kernel for an op does not have that op (reduce_knows). */
+/* The kernels of a type as entries of `two`. A type without a kernel for an op does not have that
+ * op (reduce_knows). */
 #define NUMBERS(type)                                              \
     [REDUCE_ADD] = sum_##type, [REDUCE_MULTIPLY] = product_##type, \
     [REDUCE_TAKE_LEAST] = min_##type, [REDUCE_TAKE_GREATEST] = max_##type
@@ -369,6 +395,7 @@ LAST_HALF(last_bfloat_over, bfloat, f32, load_float, AS_IT_IS, /)
         NUMBERS(type), BITS(type), \
     }
 
+/* HVD_BOOL: the least of two truths is their `and`, the greatest their `or`. */
 #define ROW_TRUTH                                                                        \
     {                                                                                    \
         [REDUCE_TAKE_LEAST] = and_truth, [REDUCE_TAKE_GREATEST] = or_truth, BITS(truth), \
@@ -376,6 +403,7 @@ LAST_HALF(last_bfloat_over, bfloat, f32, load_float, AS_IT_IS, /)
 
 _Static_assert(REDUCE_COMBINES == 7, "NUMBERS and BITS have a kernel for each");
 
+/* A struct reduce_last of the two functions that multiply and divide the sum. */
 #define BOTH(name)                \
     {                             \
         name##_times, name##_over \

@@ -13,7 +13,7 @@ typedef void reduce_convert_fn(void *to, const void *from, size_t count);
 typedef void reduce_scale_fn(void *to, const void *from, size_t count, double factor);
 
 /* The last step of a sum: writes (left + right), multiplied or divided by `by`, to `to`. `right`
- * and `to` have the numbers' own type, not the work type. */
+ * and `to` have the numbers' own type (fp16, say), not the work type. */
 typedef void reduce_last_fn(void *to, const void *left, const void *right, size_t count, double by);
 
 struct reduce_last {
@@ -23,18 +23,19 @@ struct reduce_last {
 struct reduce_kernels {
     reduce_two_fn *two[HVD_DTYPE_COUNT][REDUCE_COMBINES]; /* combines two arrays of a work type;
                                                            * NULL: the type does not have the op */
-    reduce_convert_fn *widen[HVD_DTYPE_COUNT]; /* converts a type to its wider work type */
+    reduce_convert_fn *widen[HVD_DTYPE_COUNT]; /* converts numbers to their wider work type */
     reduce_convert_fn *narrow[HVD_DTYPE_COUNT];
-    reduce_scale_fn *multiply[HVD_DTYPE_COUNT]; /* for floating work types */
-    /* for floating work types, int64 and uint64; these two round towards zero */
+    reduce_scale_fn *multiply[HVD_DTYPE_COUNT]; /* multiplies by a scale; for floating work types */
+    /* divides by a number; for floating work types, int64 and uint64. Integers round towards zero.
+     */
     reduce_scale_fn *divide[HVD_DTYPE_COUNT];
 
     /* Shortcuts for the most frequent reductions, the sums of floating types: they need no copy of
      * the numbers in the work type. */
-    /* adds fp16 or bf16 numbers to numbers of the work type */
+    /* adds numbers of fp16 or bf16 (`right`) to numbers of the work type (`left`) */
     reduce_two_fn *add[HVD_DTYPE_COUNT];
-    struct reduce_last last_two[HVD_DTYPE_COUNT]; /* `left` has the numbers' own type */
-    struct reduce_last last[HVD_DTYPE_COUNT];     /* `left` has the work type */
+    struct reduce_last last_two[HVD_DTYPE_COUNT]; /* `left` has the numbers' own type, too */
+    struct reduce_last last[HVD_DTYPE_COUNT];     /* `left` has the work type: a sum so far */
 };
 
 extern const struct reduce_kernels reduce_kernels_plain;
@@ -42,6 +43,6 @@ extern const struct reduce_kernels reduce_kernels_plain;
 extern const struct reduce_kernels reduce_kernels_avx2, reduce_kernels_avx512;
 #endif
 
-const struct reduce_kernels *reduce_kernels(void); /* the table in use */
+const struct reduce_kernels *reduce_kernels(void); /* the table for the level in use (levels.h) */
 
 #endif

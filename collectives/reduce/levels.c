@@ -50,6 +50,7 @@ bool reduce_level_is_here(enum reduce_level level)
     return level == REDUCE_PLAIN;
 }
 
+/* Makes all reductions use this level from now on; for tests and benchmarks (levels.h). */
 void reduce_level_use(enum reduce_level level)
 {
     ASSERT(reduce_level_is_here(level));

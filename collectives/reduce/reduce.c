@@ -16,8 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-/* So many numbers go through all steps at a time. Two blocks of the widest type fit into the L1
- * cache together with the input and the output. */
+/* So many numbers go through all steps of a reduction (widen, combine, scale, narrow) at a time.
+ * Two blocks of the widest type fit into the L1 cache together with the input and the output. */
 #define BLOCK 1024
 
 size_t reduce_type_bytes(hvd_dtype type)
@@ -53,6 +53,8 @@ bool reduce_is_op(hvd_op op)
     return reduce_op(op) != NULL;
 }
 
+/* true: numbers of this type can be reduced with this op: the table of kernels has a function for
+ * both. All levels of instructions have the same functions, so the plain one answers for all. */
 bool reduce_knows(hvd_dtype type, hvd_op op)
 {
     const struct reduce_type *numbers = reduce_type(type);
@@ -61,6 +63,8 @@ bool reduce_knows(hvd_dtype type, hvd_op op)
     return numbers && how && reduce_kernels_plain.two[numbers->work][how->combine];
 }
 
+/* Returns the type in which a reduction computes. AVERAGE has one of its own, as an average of
+ * small integers needs a sum of 64 bits. */
 hvd_dtype reduce_work_type(const struct reduction *how)
 {
     const struct reduce_type *type = reduce_type(how->type);
@@ -81,14 +85,14 @@ struct plan {
     size_t bytes, work_bytes; /* bytes of one number in its own type, in the work type */
     bool same;                /* true: the work type is the numbers' own type */
     bool prescaled, postscaled;
-    /* an average is divided by `divisor` or multiplied by `factor`; the other one is 1 */
+    /* AVERAGE: the sum is divided by `divisor` or multiplied by `factor`; the unused one is 1 */
     double divisor, factor;
     /* true: a sum or average without scales: its last step can also divide and narrow */
     bool summed;
 };
 
 /* Prepares a reduction: its work type, its kernels, and what must be done before and after the op.
- * */
+ */
 static struct plan plan_for(const struct reduction *how)
 {
     const struct reduce_type *type = reduce_type(how->type);
@@ -115,11 +119,13 @@ static struct plan plan_for(const struct reduction *how)
     return plan;
 }
 
-/* Room for a block of any work type. */
+/* Memory for a block (BLOCK numbers) in any work type, of which the widest has 8 bytes. */
 struct block {
     _Alignas(64) unsigned char bytes[BLOCK * sizeof(int64_t)];
 };
 
+/* from_at and to_at return the address of number `first` in an array of numbers of `bytes` bytes.
+ */
 static const void *from_at(const void *from, size_t first, size_t bytes)
 {
     return (const unsigned char *)from + first * bytes;
@@ -130,6 +136,8 @@ static void *to_at(void *to, size_t first, size_t bytes)
     return (unsigned char *)to + first * bytes;
 }
 
+/* How many numbers the block has that begins at number `first` of `count`: the last may be shorter.
+ */
 static size_t block_length(size_t first, size_t count)
 {
     return count - first < BLOCK ? count - first : BLOCK;
@@ -200,8 +208,8 @@ static void gather_block(const struct plan *plan, void *work, const void *const 
     }
 }
 
-/* Converts `count` numbers to the work type, and applies the prescale (reduce.h), block by block.
- * */
+/* Converts `count` numbers to the work type, and applies the prescale (reduce.h), one block
+ * after another. */
 void reduce_widen(void *work, const void *from, size_t count, const struct reduction *how)
 {
     struct plan plan = plan_for(how);
@@ -211,6 +219,8 @@ void reduce_widen(void *work, const void *from, size_t count, const struct reduc
                     block_length(i, count));
 }
 
+/* into = left op right (reduce.h). All arrays have the work type already, so nothing is converted
+ * block by block. */
 void reduce_two(void *into, const void *left, const void *right, size_t count,
                 const struct reduction *how)
 {
@@ -282,7 +292,7 @@ void reduce_finish(void *const *to, size_t to_count, const void *const *from, si
             if (!plan.summed)
                 scale_result(&plan, first, block);
         }
-        for (size_t other = 1; other < to_count; other++) /* `first` is still in the L1 cache */
+        for (size_t other = 1; other < to_count; other++) /* the block is still in the L1 cache */
             if (to[other] != to[0])
                 memcpy(to_at(to[other], i, plan.bytes), first, block * plan.bytes);
     }
@@ -313,8 +323,9 @@ void reduce_identity(void *to, size_t count, const struct reduction *how)
     double real = reals[neutral];
     int64_t whole = wholes[neutral];
     float single = (float)real;
-    /* all machines are little-endian: the lowest bytes are the number in a shorter type */
     uint16_t half = how->type == HVD_FLOAT16 ? half_from_float(single) : bfloat_from_float(single);
+    /* All machines are little-endian: the lowest bytes of `whole` are the number in a shorter type.
+     */
     const void *number = NULL;
 
     switch (how->type) { /* points `number` to the value in this type */

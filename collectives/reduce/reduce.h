@@ -19,7 +19,8 @@ struct reduction {
 bool reduce_is_op(hvd_op op);
 /* false: there is no such type or op, or the type does not have the op */
 bool reduce_knows(hvd_dtype type, hvd_op op);
-size_t reduce_type_bytes(hvd_dtype type);     /* bytes of one number; 0: no such type */
+/* Returns the bytes of one number of this type; 0: there is no such type. */
+size_t reduce_type_bytes(hvd_dtype type);
 const char *reduce_type_name(hvd_dtype type); /* "float32"; "?": no such type */
 const char *reduce_op_name(hvd_op op);
 bool reduce_type_is_real(hvd_dtype type); /* true: numbers of this type can be scaled */
