@@ -31,21 +31,28 @@ uint32_t board_count(const struct board *board)
     return board->count;
 }
 
+/* Where the member `local` writes its fingerprint to open an operation, for an even or an odd
+ * chunk. */
 uint8_t *board_opening(struct board *board, uint32_t local, uint64_t turn)
 {
     return board->members[local].opening[turn % 2];
 }
 
+/* The result of an even or an odd chunk: the first two blocks of the board. */
 uint8_t *board_result(struct board *board, uint64_t turn)
 {
     return board->blocks + turn % 2 * BOARD_BLOCK_BYTES;
 }
 
+/* The stage of a member for an even or an odd chunk: two blocks for each member, after the two
+ * results. */
 uint8_t *board_stage(struct board *board, uint32_t local, uint64_t turn)
 {
     return board->blocks + (2 + 2 * (size_t)local + turn % 2) * BOARD_BLOCK_BYTES;
 }
 
+/* Wakes a member if it sleeps on its bell. The bell changes first, so a member that is about to
+ * sleep does not fall asleep. */
 void board_ring(struct board_member *member)
 {
     atomic_fetch_add(&member->bell, 1);
@@ -53,9 +60,10 @@ void board_ring(struct board_member *member)
         (void)syscall(SYS_futex, &member->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* This member counts its step, then looks for members that sleep until this step. A member that is
- * about to sleep first sets `waits_for`, then looks at the step count. All these accesses are
- * sequentially consistent, so at least one of the two members sees what the other has written. */
+/* The first half of a step: this member counts the step, then wakes members that sleep until this
+ * step. A member that is about to sleep first sets `waits_for`, then looks at the step count. All
+ * these accesses are sequentially consistent, so at least one of the two members sees what the
+ * other has written. */
 void board_arrive(struct board *board)
 {
     uint32_t us = board->local + 1;
@@ -68,6 +76,8 @@ void board_arrive(struct board *board)
     }
 }
 
+/* true: the member with index `local` has made as many steps as this process. Memory that it
+ * wrote before them can be read then (acquire). */
 static bool has_come(const struct board *board, uint32_t local)
 {
     return atomic_load_explicit(&board->members[local].steps, memory_order_acquire) >= board->steps;
@@ -90,6 +100,7 @@ void board_doze(struct board *board, uint32_t local)
     atomic_store(&own->waits_for, 0);
 }
 
+/* Tells the processor that this is a loop that waits, so that it runs the core's other thread. */
 static void pause_core(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -99,13 +110,13 @@ static void pause_core(void)
 #endif
 }
 
-/* Waits until every other member has made as many steps as this one. First it spins (BOARD_LOOKS
- * times, not on a crowded board, where each spin would take the core from an awaited member), then
- * it yields for give_us, then it sleeps. The search begins at the neighbour, so that the members do
- * not all read the same word. */
+/* The second half of a step: waits until every other member has made as many steps as this one.
+ * First it spins, BOARD_LOOKS times; on a crowded board (more members than cores) it does not, as
+ * that would take the core from an awaited member. Then it yields for give_us, then it sleeps. The
+ * search begins at the neighbour, so that the members do not all read the same word. */
 int board_await(struct board *board)
 {
-    int64_t begun_us = 0;
+    int64_t begun_us = 0; /* 0: it has not spun in this step yet */
 
     for (uint32_t i = 1; i < board->count; i++) {
         uint32_t local = (board->local + i) % board->count;
@@ -128,6 +139,7 @@ int board_await(struct board *board)
     return 0;
 }
 
+/* One step: counts it, and waits until all members have made it (board.h). */
 int board_step(struct board *board)
 {
     board_arrive(board);

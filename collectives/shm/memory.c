@@ -16,10 +16,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* the way out of an error of shared memory: the end of each error's text */
 #define WITHOUT "set HVD_CPU_OPERATIONS=tcp, which needs no shared memory"
-#define SEALS   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+/* no process can change the size of the memory, or add another seal */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* Writes the error of a refused allocation; the reason is in errno. Returns its code. */
+/* Writes the error of a system call that gave no memory; the reason is in errno. Returns its code.
+ */
 static int report_refusal(size_t bytes, struct hvd_err *err)
 {
     switch (errno) {
@@ -42,6 +45,7 @@ static int report_refusal(size_t bytes, struct hvd_err *err)
     }
 }
 
+/* Maps the whole memory into this process. `writable` is false: for reading only. */
 static int map_memory(int fd, size_t bytes, bool writable, uint8_t **ret_at, struct hvd_err *err)
 {
     void *at = mmap(NULL, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
@@ -73,7 +77,7 @@ int memory_create(const char *name, size_t bytes, struct memory *ret_memory,
     else if (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, SEALS) || fstat(fd, &found))
         rc = report_refusal(bytes, err);
     else
-        /* true: writable */
+        /* true: this process can write to it */
         rc = map_memory(fd, bytes, true, &at, err);
     if (rc) {
         close(fd);
@@ -84,9 +88,9 @@ int memory_create(const char *name, size_t bytes, struct memory *ret_memory,
     return 0;
 }
 
-/* Checks that the maker's descriptor still stands for this memory; HVD_E_LOST: it does not. By now
- * it can stand for anything, a terminal or a device of another program, so *ret_fd is open only for
- * looking at it (O_PATH). The caller closes *ret_fd. */
+/* Checks that the maker's descriptor still refers to this memory; HVD_E_LOST: it does not. By now
+ * the descriptor can refer to anything, a terminal or a device of another program, so *ret_fd is
+ * opened with O_PATH, which touches nothing. The caller closes *ret_fd. */
 static int look_at_place(const struct memory_place *place, int *ret_fd, struct hvd_err *err)
 {
     char path[64];
@@ -122,8 +126,8 @@ static int look_at_place(const struct memory_place *place, int *ret_fd, struct h
 }
 
 /* Maps the memory of another process. look_at_place has checked which file it is; opening that file
- * through /proc/self/fd opens the same file, even if the maker closes its descriptor meanwhile. No
- * descriptor is kept (-1): the mapping is enough. */
+ * through /proc/self/fd opens the same file, even if the maker closes its descriptor meanwhile.
+ * This process keeps no descriptor (-1): the mapping is enough. */
 int memory_open(const struct memory_place *place, bool writable, struct memory *ret_memory,
                 struct hvd_err *err)
 {
@@ -165,6 +169,7 @@ int memory_open(const struct memory_place *place, bool writable, struct memory *
     return rc;
 }
 
+/* Gives the pages from offset `from` on back to the machine; they read as zeros then (memory.h). */
 void memory_empty(const struct memory *memory, size_t from)
 {
     (void)madvise(memory->at + from, memory->bytes - from, MADV_REMOVE);

@@ -11,7 +11,7 @@
 struct memory {
     uint8_t *at;
     size_t bytes;
-    int fd; /* the creator's descriptor; -1: none */
+    int fd; /* the creator's descriptor; -1: none: another process has created the memory */
 };
 
 /* How another process finds the memory. The process number and the descriptor may have been reused
@@ -21,8 +21,9 @@ struct memory_place {
     uint64_t device, inode;
 };
 
-/* Creates memory: zeroed, page-aligned, no page of it touched yet. HVD_E_NOMEM: no memory is left;
- * HVD_E_LIMIT: too many files are open; HVD_E_UNSUPPORTED: the kernel refuses such memory. */
+/* Creates memory: zeroed and page-aligned; a page takes memory of the machine at its first use.
+ * HVD_E_NOMEM: no memory is left; HVD_E_LIMIT: too many files are open; HVD_E_UNSUPPORTED: the
+ * kernel refuses such memory. */
 int memory_create(const char *name, size_t bytes, struct memory *ret_memory,
                   struct memory_place *ret_place, struct hvd_err *err) MUST_CHECK;
 
@@ -32,8 +33,8 @@ int memory_create(const char *name, size_t bytes, struct memory *ret_memory,
 int memory_open(const struct memory_place *place, bool writable, struct memory *ret_memory,
                 struct hvd_err *err) MUST_CHECK;
 
-/* Called by the creator: returns the pages from offset `from` on to the machine, even if other
- * processes have mapped them; these processes then read zeros. */
+/* Called by the creator: gives the pages from offset `from` on back to the machine, even if other
+ * processes have mapped them; these processes then read zeros from these pages. */
 void memory_empty(const struct memory *memory, size_t from);
 
 /* Closes the memory. Processes that have mapped it keep their mapping; no other process can open it

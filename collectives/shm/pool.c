@@ -22,7 +22,8 @@
 /* the most mappings of other processes' memory; Linux allows a process 65530 mappings in all */
 #define POOL_VIEWS_MAX 16384
 
-/* The first page of an allocation's memory; the bytes follow it. */
+/* The first page of an allocation's memory holds this head; the program's bytes follow that page.
+ */
 struct pool_head {
     uint64_t magic;
     _Atomic uint32_t freed; /* set by the owner: other processes may unmap the memory */
@@ -42,17 +43,19 @@ static struct {
     size_t capacity;
 } pool = { .lock = PTHREAD_RWLOCK_INITIALIZER };
 
+/* The address of the program's bytes, which begin after the page of the head. */
 static const uint8_t *pool_begin_of(const struct allocation *allocation)
 {
     return allocation->memory.at + PAGE_BYTES;
 }
 
+/* By this key, their address, the allocations are sorted (VEC_PLACE). */
 static uint64_t pool_key(const void *item)
 {
     return (uintptr_t)pool_begin_of(item);
 }
 
-/* The number of allocations that begin at or below the address. The lock is held. */
+/* How many allocations begin at this address or below it. The caller holds the lock. */
 static size_t up_to(const uint8_t *at)
 {
     return VEC_PLACE(&pool, pool_key, (uint64_t)(uintptr_t)at + 1);
@@ -97,7 +100,8 @@ void *pool_alloc(size_t bytes, struct hvd_err *err)
     return NULL;
 }
 
-/* Frees memory of pool_alloc, also while other processes have it mapped. */
+/* Frees memory of pool_alloc, also while other processes have it mapped; they read zeros then,
+ * until they unmap it. NULL is allowed. */
 void pool_free(void *memory)
 {
     struct allocation allocation;
@@ -118,8 +122,8 @@ void pool_free(void *memory)
         pool.capacity = 0;
     }
     pthread_rwlock_unlock(&pool.lock);
-    /* `freed` tells other processes to trim their views of this memory; until then they read
-     * zeros. */
+    /* `freed` tells other processes to unmap this memory (pool_views_trim); until they do, they
+     * read zeros. */
     head = (void *)allocation.memory.at;
     atomic_store(&head->freed, 1);
     memory_empty(&allocation.memory, PAGE_BYTES);
@@ -152,6 +156,7 @@ bool pool_locate(const void *at, size_t bytes, struct pool_locator *ret_locator)
     return inside;
 }
 
+/* Memory of another process that this process has mapped. */
 struct view {
     struct memory memory;
     struct memory_place place;
@@ -160,7 +165,7 @@ struct view {
 struct pool_views {
     struct view *items;
     size_t count, capacity;
-    size_t trimmed; /* number of views after the last trim */
+    size_t trimmed; /* how many views there were after the last trim */
     /* index of the view that was found last; the next call often needs the next view */
     size_t last;
 };
@@ -178,6 +183,7 @@ int pool_views_create(struct pool_views **ret_views, struct hvd_err *err)
     return 0;
 }
 
+/* Unmaps all memory of other processes that this round has mapped. NULL is allowed. */
 void pool_views_free(struct pool_views *views)
 {
     if (!views)
@@ -188,8 +194,8 @@ void pool_views_free(struct pool_views *views)
     mem_free(views);
 }
 
-/* Unmaps the memory whose owner has freed it (pool.h). When no view was added since the last trim,
- * it does nothing. */
+/* Unmaps the memory whose owner has freed it (pool.h). Does nothing when no view was added since
+ * the last trim, so memory that its owner frees later stays mapped until a view is added. */
 void pool_views_trim(struct pool_views *views)
 {
     size_t kept = 0;
@@ -232,7 +238,7 @@ int pool_view(struct pool_views *views, const struct pool_locator *locator, cons
         views->last = at;
         view = &views->items[at];
     }
-    if (!view) { /* memory that this process has not mapped before */
+    if (!view) { /* this process has not mapped that memory before */
         rc = VEC_RESERVE(views, 1, POOL_VIEWS_MAX);
         if (rc == HVD_E_LIMIT)
             return err_set(err, rc,

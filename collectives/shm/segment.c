@@ -25,6 +25,7 @@
  * complete after this time never will be, because the process that wrote it has died. */
 #define TOLD_US 2000
 
+/* The bytes, rounded up to whole pages. */
 static size_t in_pages(size_t bytes)
 {
     return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
@@ -38,8 +39,8 @@ static size_t board_bytes(uint32_t members)
     return in_pages((2 + 2 * (size_t)members) * BOARD_BLOCK_BYTES);
 }
 
-/* Returns a hash of the boards' members (FNV-1a, one word at a time); it shows that two processes
- * have different specs. */
+/* Returns a hash of the members of all boards (FNV-1a, one word at a time). Members compare it: if
+ * it differs, two processes have different specs. */
 static uint64_t hash_boards(const struct segment_spec *spec)
 {
     uint64_t hash = UINT64_C(14695981039346656037);
@@ -52,7 +53,8 @@ static uint64_t hash_boards(const struct segment_spec *spec)
     return hash;
 }
 
-/* The number of members at all boards, the offset of the blocks, and the size of the segment. */
+/* How the memory is laid out: the number of members at all boards, the offset of the blocks
+ * (results and stages), and the size of the segment. */
 struct layout {
     size_t member_count, blocks_at, bytes;
 };
@@ -138,8 +140,8 @@ static uint32_t segment_usable_cores(void)
     return cores ? cores : 1;
 }
 
-/* Sets the pointers into the memory, after it was mapped. Members of a board that has more members
- * than cores do not spin. */
+/* Sets the pointers into the shared memory, after it was mapped. Members of a board that has more
+ * members than this process has cores do not spin (`crowded`). */
 static void bind_memory(struct segment *segment, const struct layout *layout)
 {
     uint8_t *at = segment->memory.at;
@@ -162,8 +164,8 @@ static void bind_memory(struct segment *segment, const struct layout *layout)
     }
 }
 
-/* Creates the segment: called by the process with index 0 of this host (segment.h). The head is
- * what segment_open compares in the other processes. */
+/* Creates the segment: called by the process with index 0 of this host (segment.h). It writes the
+ * head, which segment_open compares in the other processes. */
 int segment_create(const struct segment_spec *spec, struct segment **ret_segment,
                    struct hvd_err *err)
 {
@@ -189,8 +191,8 @@ int segment_create(const struct segment_spec *spec, struct segment **ret_segment
     return 0;
 }
 
-/* Opens the segment that another process of this host has created, and checks its head. locator:
- * where the segment is, as segment_locate has written it. */
+/* Opens the segment that another process of this host has created, and checks its head. `locator`:
+ * where the segment is, as segment_locate of that process has written it. */
 int segment_open(const struct segment_spec *spec, const uint8_t locator[SEGMENT_LOCATOR_BYTES],
                  struct segment **ret_segment, struct hvd_err *err)
 {
@@ -239,6 +241,7 @@ int segment_open(const struct segment_spec *spec, const uint8_t locator[SEGMENT_
     return 0;
 }
 
+/* Writes the place of the memory, for segment_open in the other processes; the rest is zeros. */
 void segment_locate(const struct segment *segment, uint8_t ret_locator[SEGMENT_LOCATOR_BYTES])
 {
     _Static_assert(sizeof(segment->place) <= SEGMENT_LOCATOR_BYTES, "a locator holds a place");
@@ -246,6 +249,7 @@ void segment_locate(const struct segment *segment, uint8_t ret_locator[SEGMENT_L
     memcpy(ret_locator, &segment->place, sizeof(segment->place));
 }
 
+/* Unmaps the segment in this process; NULL is allowed. Its memory goes with the last process. */
 void segment_free(struct segment *segment)
 {
     if (!segment)
@@ -254,6 +258,8 @@ void segment_free(struct segment *segment)
     mem_free(segment);
 }
 
+/* Returns the board with this index in the spec; NULL: this process is not a member at that board.
+ */
 struct board *segment_board(struct segment *segment, size_t index)
 {
     ASSERT(index < segment->board_count);
@@ -262,8 +268,8 @@ struct board *segment_board(struct segment *segment, size_t index)
 
 /* Fails the segment (segment.h). `claim` holds the code and the rank in one word; 0 means that the
  * segment has not failed, so only the first claim succeeds. Each process that fails the segment
- * wakes all members, not only the first process: the first may have been killed before it woke
- * them. */
+ * wakes all members, not only the first process to fail it: that one may have been killed before it
+ * woke them. */
 void segment_fail(struct segment *segment, int code, uint32_t rank, const char *why)
 {
     struct segment_failure *failure = &segment->head->failure;
@@ -282,6 +288,8 @@ void segment_fail(struct segment *segment, int code, uint32_t rank, const char *
         board_ring(&segment->members[i]);
 }
 
+/* Fails the segment for this process alone, and wakes its own threads: the other processes' members
+ * wake up too, see no failure, and sleep again. */
 void segment_leave(struct segment *segment)
 {
     atomic_store(&segment->left, true);
@@ -289,7 +297,8 @@ void segment_leave(struct segment *segment)
         board_ring(&segment->members[i]);
 }
 
-/* Returns the code of the failure and its text (segment.h). 0: the segment has not failed. */
+/* Returns the code of the segment's failure, its rank and its text (segment.h). 0: the segment has
+ * not failed. */
 int segment_failure(const struct segment *segment, uint32_t *ret_rank, struct hvd_err *ret_why)
 {
     const struct segment_failure *failure = &segment->head->failure;
@@ -302,7 +311,8 @@ int segment_failure(const struct segment *segment, uint32_t *ret_rank, struct hv
         return 0;
     if (ret_rank)
         *ret_rank = (uint32_t)claim;
-    /* The text is written after `claim`, so it may not be complete yet. */
+    /* The text is written after `claim`, so it may not be complete yet: wait for it, at most
+     * TOLD_US. */
     while (!atomic_load(&failure->told)) {
         if (!until_us)
             until_us = clock_now_us() + TOLD_US;
