@@ -1,7 +1,7 @@
 /*
  * gloo_module.c: finds and loads libhvd-gloo.so, the module with the Gloo link; called by links.c
  * and engine.c. Invariants: a module of another version is never used, as it may have other
- * structs; the module is looked for in no folder that only happens to be the present one.
+ * structs; the module is never looked for in the current folder.
  */
 #include "collectives/link/gloo_module.h"
 
@@ -12,9 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Finds, loads and checks the module (gloo_module.h): the file that GLOO_MODULE_VARIABLE names, or
+ * a file beside this code, or what the loader finds by the module's name. */
 int gloo_module_find(const struct gloo_module **ret_module, struct hvd_err *err)
 {
-    static const char here;
+    static const char here; /* its address tells dladdr which file has this code */
     const char *file = getenv(GLOO_MODULE_VARIABLE);
     char own[PATH_MAX], beside[PATH_MAX];
     Dl_info info;
@@ -24,9 +26,9 @@ int gloo_module_find(const struct gloo_module **ret_module, struct hvd_err *err)
 
     if (!file || !file[0]) {
         file = GLOO_MODULE_FILE;
-        /* The module may lie beside the file that has this code: libhvd.so, or a program that has
-         * linked libhvd.a. The loader may know only the bare name of that file: then dlopen
-         * searches the module by the module's name. */
+        /* The module may be in the folder of the file that has this code: libhvd.so, or a program
+         * that has linked libhvd.a. The loader may know that file by its bare name only, without a
+         * folder: then dlopen searches the module by GLOO_MODULE_FILE. */
         if (dladdr(&here, &info) && strchr(info.dli_fname, '/') && realpath(info.dli_fname, own)) {
             *strrchr(own, '/') = '\0';
             if ((size_t)snprintf(beside, sizeof(beside), "%s/%s", own, GLOO_MODULE_FILE) <

@@ -9,13 +9,13 @@
 #include "collectives/link/link.h"
 
 #define GLOO_MODULE_FILE     "libhvd-gloo.so"
-#define GLOO_MODULE_VARIABLE "HVD_GLOO_LIBRARY" /* the path of the module, if it lies elsewhere */
+#define GLOO_MODULE_VARIABLE "HVD_GLOO_LIBRARY" /* path of the module in another folder */
 #define GLOO_MODULE_SYMBOL   "hvd_gloo_module"
 
 struct gloo_device; /* a process has one Gloo device, which holds Gloo's thread */
 
 struct gloo_module {
-    const char *version; /* library and module must be of the same one: they share structs */
+    const char *version; /* must be that of libhvd: both use the same structs */
     int (*device_open)(const char *host, struct gloo_device **ret_device,
                        struct hvd_err *err) MUST_CHECK;
     void (*device_close)(struct gloo_device *device);
@@ -23,7 +23,7 @@ struct gloo_module {
                        struct link **ret_link, struct hvd_err *err) MUST_CHECK;
 };
 
-/* The one function that the module exports. */
+/* The type of GLOO_MODULE_SYMBOL, the one function that the module exports. */
 typedef const struct gloo_module *gloo_module_fn(void);
 
 /* Loads the module: the file that HVD_GLOO_LIBRARY names; otherwise the file beside the library or

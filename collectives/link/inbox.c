@@ -1,8 +1,8 @@
 /*
  * inbox.c: gives the bytes of one peer to the receives that they are for; called by tcp_stream.c,
- * which reads the socket. inbox.h has the rules. A small message without a receive is put aside
- * (buffered). Such messages never take more than INBOX_ASIDE_BYTES, so a peer cannot use up our
- * memory.
+ * which reads the socket. inbox.h has the rules. A small message without a receive is put aside:
+ * it is buffered until its receive is posted. Such messages never take more than INBOX_ASIDE_BYTES,
+ * so a peer cannot use up our memory.
  */
 #include "collectives/link/inbox.h"
 
@@ -17,6 +17,7 @@ struct inbox_message {
     uint8_t bytes[];
 };
 
+/* Prepares an inbox, all of whose bytes are 0, for the first message. */
 void inbox_init(struct inbox *inbox)
 {
     list_init(&inbox->posted);
@@ -24,6 +25,7 @@ void inbox_init(struct inbox *inbox)
     inbox->state = INBOX_HEAD;
 }
 
+/* Frees a buffered message; its bytes count no longer towards INBOX_ASIDE_BYTES. */
 static void inbox_forget(struct inbox *inbox, struct inbox_message *message)
 {
     list_remove(&message->place);
@@ -31,6 +33,7 @@ static void inbox_forget(struct inbox *inbox, struct inbox_message *message)
     mem_free(message);
 }
 
+/* Frees what the inbox has buffered: the message that arrives, and those put aside. */
 void inbox_release(struct inbox *inbox)
 {
     if (inbox->kept)
@@ -52,6 +55,7 @@ static struct inbox_receive *find_posted(struct inbox *inbox, uint64_t tag)
     return NULL;
 }
 
+/* Ends a receive. Its owner looks at `done`, and frees or uses the receive again. */
 static void receive_done(struct inbox_receive *receive, int code)
 {
     list_remove(&receive->place);
@@ -59,7 +63,8 @@ static void receive_done(struct inbox_receive *receive, int code)
     receive->code = code;
 }
 
-/* Copies a buffered message to its receive, and ends both. HVD_E_PROTO: the message is too long. */
+/* Copies a buffered message to its receive, and ends both. HVD_E_PROTO: it is longer than
+ * `receive`. */
 static int inbox_deliver(struct inbox *inbox, struct inbox_message *message,
                          struct inbox_receive *receive)
 {
@@ -72,10 +77,10 @@ static int inbox_deliver(struct inbox *inbox, struct inbox_message *message,
     return 0;
 }
 
-/* Called when the head of a message has been read, and again in the state HELD: chooses where its
- * body goes. The body goes into the memory of its receive. Without a receive a small message is
- * kept in a buffer of its own, and a large one is held. HVD_E_PROTO: the message is longer than the
- * memory of its receive. */
+/* Called when the head of a message has been read, and again in the state HELD: chooses where the
+ * body of the message goes. The body goes into the memory of its receive. Without a receive, a
+ * small message is kept in a buffer of its own, and a large one is held back. HVD_E_PROTO: the
+ * message is longer than the memory of its receive. */
 static int choose_place(struct inbox *inbox)
 {
     struct inbox_receive *into = find_posted(inbox, inbox->head.tag);
@@ -103,6 +108,7 @@ static int choose_place(struct inbox *inbox)
     return 0;
 }
 
+/* So many bytes of the body have come. */
 static void inbox_advance(struct inbox *inbox, size_t bytes)
 {
     if (inbox->at)
@@ -140,8 +146,8 @@ static int sort_buffer(struct inbox *inbox)
         inbox_advance(inbox, bytes);
         if (inbox->left)
             return 0;
-        /* The body is complete. The receive may have been posted while the message was being
-         * buffered. */
+        /* The body is complete. If the message was being buffered, its receive may have been posted
+         * meanwhile. */
         into = inbox->into;
         kept = inbox->kept;
         inbox->state = INBOX_HEAD;
@@ -159,13 +165,15 @@ static int sort_buffer(struct inbox *inbox)
     return rc;
 }
 
+/* true: bytes may be read: no message is held back, and inbox_fail was not called. */
 bool inbox_is_open(const struct inbox *inbox)
 {
     return inbox->state != INBOX_HELD && !inbox->over;
 }
 
-/* Lists the memory for the next read: first that of the arriving message, then the buffer. The
- * buffer always has room: unless the inbox is HELD, it holds at most the beginning of a head. */
+/* Lists the memory for the next read: first that of the message that is arriving, then the buffer.
+ * The buffer always has room: unless the inbox is HELD, it holds at most the beginning of a head.
+ */
 int inbox_room(struct inbox *inbox, struct iovec ret_room[2])
 {
     size_t there = inbox->end - inbox->begin;
@@ -182,8 +190,9 @@ int inbox_room(struct inbox *inbox, struct iovec ret_room[2])
     return count;
 }
 
-/* Tells the inbox that `bytes` bytes were read into the memory of inbox_room. The first of them lie
- * in the memory of the arriving message already; the others are sorted. */
+/* Tells the inbox that `bytes` bytes were read into the memory of inbox_room. The first of them are
+ * in the memory of the arriving message already; those after them are in the buffer and are sorted.
+ */
 int inbox_fill(struct inbox *inbox, size_t bytes)
 {
     if (inbox->state == INBOX_BODY && inbox->at) {
@@ -197,7 +206,8 @@ int inbox_fill(struct inbox *inbox, size_t bytes)
     return sort_buffer(inbox);
 }
 
-/* Adds a receive (inbox.h). Its message may be here already, buffered or held. */
+/* Adds a receive (inbox.h). Its message may have come before it: buffered, then it ends at once; or
+ * held back, then the inbox goes on reading. */
 int inbox_post(struct inbox *inbox, struct inbox_receive *receive)
 {
     struct inbox_message *message = NULL;
@@ -219,7 +229,8 @@ int inbox_post(struct inbox *inbox, struct inbox_receive *receive)
     return rc;
 }
 
-/* Gives a receive up. If its message is arriving, the rest of that message is discarded. */
+/* Takes back a receive (inbox.h): its memory is written no more. If its message is arriving, the
+ * rest of that message is discarded. */
 void inbox_drop(struct inbox *inbox, struct inbox_receive *receive)
 {
     list_remove(&receive->place);
@@ -230,7 +241,7 @@ void inbox_drop(struct inbox *inbox, struct inbox_receive *receive)
 }
 
 /* Ends the inbox (inbox.h): the receive whose message is arriving ends with `code`, and so do all
- * receives that wait. */
+ * receives whose message has not begun to arrive. */
 void inbox_fail(struct inbox *inbox, int code)
 {
     struct inbox_receive *into = inbox->into;

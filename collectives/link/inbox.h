@@ -1,6 +1,6 @@
 /*
- * inbox.h: gives the bytes that one peer sends to the receives that wait for them. It uses no
- * sockets.
+ * inbox.h: gives the bytes that one peer sends to the receives (requests for one message) that wait
+ * for them. It uses no sockets: its caller reads them.
  *
  *     HEAD ──► BODY ──► HEAD     BODY: bytes go into the memory of the message's receive, or into
  *       │        ▲               a buffer if it has no receive yet and is small
@@ -24,17 +24,16 @@
 #define INBOX_ASIDE_BYTES ((size_t)64 * 1024)
 
 struct inbox_receive {
-    /* entry in inbox->posted; in no list when the message of the receive is arriving or has
-     * arrived */
+    /* entry in inbox->posted; in no list once the message of this receive has begun to arrive */
     struct list place;
     uint64_t tag;
     uint8_t *bytes;
     size_t length;
-    bool done;
-    int code; /* valid once done is true */
+    bool done; /* true: the receive has ended, with `code` */
+    int code;  /* 0: the message is in `bytes`; or an error. Valid once `done` is true */
 };
 
-struct inbox_message; /* a small message that was buffered before its receive was posted */
+struct inbox_message; /* a small message that is buffered until its receive is posted */
 
 enum inbox_state { INBOX_HEAD, INBOX_BODY, INBOX_HELD };
 
@@ -43,36 +42,36 @@ struct inbox {
     struct list posted;
     /* small messages that arrived before their receives, in the order of arrival */
     struct list aside;
-    size_t aside_bytes;
+    size_t aside_bytes; /* bytes of `aside` and `kept`, at most INBOX_ASIDE_BYTES */
 
     enum inbox_state state;
-    struct tcp_head head; /* valid in BODY and HELD */
-    size_t left;          /* BODY: how many bytes of the message are missing */
-    uint8_t *at;          /* BODY: where the next byte goes; NULL: bytes are discarded */
-    struct inbox_receive *into;
-    struct inbox_message *kept;
-    int over; /* the code given to inbox_fail; 0: more bytes may come */
+    struct tcp_head head;       /* head of the message that arrives; valid in BODY and HELD */
+    size_t left;                /* BODY: how many bytes of the message are still missing */
+    uint8_t *at;                /* BODY: where the next byte goes; NULL: bytes are discarded */
+    struct inbox_receive *into; /* BODY: the receive of the message that arrives; NULL: none */
+    struct inbox_message *kept; /* BODY: that message, if it is buffered; else NULL */
+    int over;                   /* the code given to inbox_fail; 0: more bytes may come */
 
-    size_t begin, end; /* range of unread bytes in the buffer */
+    size_t begin, end; /* range of `buffer` that was read and not sorted into messages yet */
     uint8_t buffer[INBOX_BUFFER_BYTES];
 };
 
 void inbox_init(struct inbox *inbox);
 void inbox_release(struct inbox *inbox); /* all receives must be done or dropped */
 
-/* true: the inbox can take bytes now. */
+/* true: the inbox can take bytes now: no message is held back, and inbox_fail was not called. */
 bool inbox_is_open(const struct inbox *inbox);
 
 /* inbox_room writes to ret_room the memory for the next read, and returns how many entries it
- * wrote: 1 or 2, or 0 when the inbox is not open. inbox_fill reports how many bytes were read into
- * it. HVD_E_PROTO: a message is longer than the memory of its receive; HVD_E_NOMEM. After an error
- * the caller must call inbox_fail. */
+ * wrote: 1 or 2, or 0 when the inbox is not open. inbox_fill then reports how many bytes were read
+ * into that memory. HVD_E_PROTO: a message is longer than the memory of its receive; HVD_E_NOMEM.
+ * After an error the caller must call inbox_fail. */
 int inbox_room(struct inbox *inbox, struct iovec ret_room[2]);
 int inbox_fill(struct inbox *inbox, size_t bytes) MUST_CHECK;
 
 /* inbox_post adds a receive, which is borrowed until it is done or dropped. Its errors are those
- * of inbox_fill. inbox_drop gives a receive up; bytes of its message that arrive later are
- * discarded. */
+ * of inbox_fill. inbox_drop takes a receive back that is not wanted any more; bytes of its message
+ * that arrive later are discarded. */
 int inbox_post(struct inbox *inbox, struct inbox_receive *receive) MUST_CHECK;
 void inbox_drop(struct inbox *inbox, struct inbox_receive *receive);
 

@@ -1,6 +1,6 @@
 /*
- * link.h: sends bytes from one member of a round to another. The algorithms know no other part of
- * the network.
+ * link.h: sends bytes from one member of a round to another. The algorithms (collectives/lane/)
+ * know no other part of the network.
  *
  *     address, for each peer ──► connect, for each peer ──► connected ──► send, receive, wait ...
  *                                                       ──► free         cancel: at any time
@@ -27,8 +27,8 @@ struct link_ops {
     int (*address)(struct link *link, uint32_t rank, uint8_t *ret_bytes, size_t *ret_length,
                    struct hvd_err *err) MUST_CHECK;
 
-    /* Begins to connect to the peer; bytes: the address that the peer has told us. Does not
-     * wait. */
+    /* Begins to connect to the peer; does not wait. bytes: the address that this peer has told
+     * us. */
     int (*connect)(struct link *link, uint32_t rank, const uint8_t *bytes, size_t length,
                    struct hvd_err *err) MUST_CHECK;
 
@@ -52,13 +52,14 @@ struct link_ops {
                    struct link_request **ret_request) MUST_CHECK;
 
     /* wait returns when the message of the request is sent or received: 0, HVD_E_LOST or
-     * HVD_E_REVOKED. drop gives the message up. Both free the request. */
+     * HVD_E_REVOKED. drop ends a request whose message is not wanted any more. Both free the
+     * request. */
     int (*wait)(struct link *link, struct link_request *request) MUST_CHECK;
     void (*drop)(struct link *link, struct link_request *request);
 
     /* Writes to ret_text why the connection to this peer broke. Returns false if the link does not
-     * know the reason. The thread that got HVD_E_LOST makes this call. `why` is NULL for a kind of
-     * link that never knows a reason. */
+     * know the reason. The thread that got HVD_E_LOST calls it. The pointer `why` itself is NULL
+     * for a kind of link that never knows a reason. */
     bool (*why)(struct link *link, uint32_t rank, char *ret_text, size_t size);
 
     /* Makes every current and later wait return HVD_E_REVOKED. Any thread may call cancel, any
@@ -75,7 +76,7 @@ struct link {
 };
 
 /* How messages between two members travel (--data-security). AUTO: in clear between two loopback
- * addresses; otherwise at least authenticated, and encrypted if the measured cost of encryption is
+ * addresses; otherwise authenticated, and also encrypted if the measured cost of encryption is
  * small (security.h). */
 enum link_security {
     LINK_SECURITY_AUTO,
@@ -86,10 +87,10 @@ enum link_security {
 
 /* The round of a link. `roster` is a hash of the members, groups and options. `secret` is known to
  * the members of the round only. The two sides of a connection prove to each other that they have
- * the same values. */
+ * the same round, roster and secret. */
 struct link_round {
     uint64_t round, roster;
-    const uint64_t *incarnations; /* by rank */
+    const uint64_t *incarnations; /* the incarnation of the worker at each rank */
     const uint8_t *secret;        /* the secret has SEAL_KEY_BYTES bytes */
     enum link_security security;  /* equal on all members */
 };
@@ -100,8 +101,8 @@ struct link_spec {
     const struct link_round *round; /* lives as long as the link */
     /* a thread that closes the connections of a cancelled link, if closing takes long (Gloo) */
     struct reaper *reaper;
-    uint32_t rank, size;   /* our rank; the number of members of the round */
-    const uint32_t *peers; /* ranks of the peers, borrowed: the link connects only to these */
+    uint32_t rank, size;   /* rank of this member; number of members of the round */
+    const uint32_t *peers; /* ranks of the peers: the link connects only to these; borrowed */
     size_t peer_count;
 };
 

@@ -11,9 +11,9 @@
 
 struct link_device {
     enum link_kind kind;
-    const struct gloo_module *module; /* used for LINK_GLOO, as is the next field */
+    const struct gloo_module *module; /* used for LINK_GLOO, as is the field `gloo` */
     struct gloo_device *gloo;
-    struct endpoint tcp; /* used for LINK_TCP, as is the next field */
+    struct endpoint tcp; /* used for LINK_TCP, as is the field `speed` */
     struct tcp_speed *speed;
 };
 
@@ -46,6 +46,7 @@ int link_device_open(enum link_kind kind, const char *host, struct link_device *
     return rc;
 }
 
+/* Closes the device, after all its links were freed. NULL is allowed. */
 void link_device_close(struct link_device *device)
 {
     if (!device)
@@ -56,6 +57,7 @@ void link_device_close(struct link_device *device)
     mem_free(device);
 }
 
+/* Makes a link of the kind of this device (links.h). It is not connected yet. */
 int link_create(struct link_device *device, const struct link_spec *spec, struct link **ret_link,
                 struct hvd_err *err)
 {

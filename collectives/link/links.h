@@ -1,5 +1,5 @@
 /*
- * links.h: the kinds of links, and how a link of a kind is made.
+ * links.h: the kinds of links (our own TCP, and Gloo), and how a link of a kind is made.
  */
 #ifndef COLLECTIVES_LINK_LINKS_H
 #define COLLECTIVES_LINK_LINKS_H

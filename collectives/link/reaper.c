@@ -24,8 +24,8 @@ static void *reaper_work(void *arg)
     const struct sched_param none = { 0 };
     struct reaper *reaper = arg;
 
-    /* Gloo's thread inherits SCHED_BATCH and is faster with it. If the system refuses, Gloo is only
-     * slower. */
+    /* The thread that Gloo starts in a task inherits SCHED_BATCH and is faster with it. If the
+     * system refuses SCHED_BATCH, Gloo is only slower. */
     (void)sched_setscheduler(0, SCHED_BATCH, &none);
     pthread_mutex_lock(&reaper->mutex);
     while (reaper->head || !reaper->closing) {
@@ -39,13 +39,14 @@ static void *reaper_work(void *arg)
         if (!reaper->head)
             reaper->tail = &reaper->head;
         pthread_mutex_unlock(&reaper->mutex);
-        task->run(task->arg); /* run may free the task */
+        task->run(task->arg); /* run may free the task, so nothing reads the task after it */
         pthread_mutex_lock(&reaper->mutex);
     }
     pthread_mutex_unlock(&reaper->mutex);
     return NULL;
 }
 
+/* Frees the memory of a reaper whose thread has ended or was never started. */
 static void reaper_release(struct reaper *reaper)
 {
     pthread_cond_destroy(&reaper->changed);

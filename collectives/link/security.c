@@ -6,14 +6,17 @@
  */
 #include "collectives/link/security.h"
 
+/* true: encryption costs less than SECURITY_PERCENT of a transfer (security.h). A time that was not
+ * measured (-1, 0) never counts as cheap. */
 bool security_is_cheap(int64_t extra_us, uint64_t mib_us)
 {
     return extra_us >= 0 && (uint64_t)extra_us * 100 < SECURITY_PERCENT * mib_us;
 }
 
-/* Returns the protection that this side wants (security.h). With --data-security auto, bytes within
- * a host travel in clear; bytes between hosts are authenticated, and encrypted if both sides find
- * the encryption cheap. */
+/* Returns the least and the most protection that this side accepts (security.h). With
+ * --data-security auto, bytes within a host travel in clear; bytes between hosts are authenticated,
+ * and encrypted if both sides find the encryption cheap. Any other value asks for one protection
+ * exactly. */
 struct tcp_wish security_wish(enum link_security security, bool loopback, bool encryption_is_cheap)
 {
     enum seal_mode only = SEAL_PLAIN;
@@ -32,16 +35,21 @@ struct tcp_wish security_wish(enum link_security security, bool loopback, bool e
     return (struct tcp_wish){ .least = only, .most = only };
 }
 
+/* Gloo protects nothing, so it is refused where the option asks for protection (security.h); `auto`
+ * asks for none within a host. */
 bool security_allows_gloo(enum link_security security, bool loopback)
 {
     return security == LINK_SECURITY_NONE || (security == LINK_SECURITY_AUTO && loopback);
 }
 
+/* NCCL protects nothing between hosts, but `auto` allows it: device_group.c warns of it then. */
 bool security_allows_nccl(enum link_security security, uint32_t host_count)
 {
     return host_count == 1 || security == LINK_SECURITY_NONE || security == LINK_SECURITY_AUTO;
 }
 
+/* The operator is told only where the option says neither yes nor no (`auto`), and bytes leave the
+ * machine (security.h). */
 bool security_tells_of_nccl(enum link_security security, uint32_t host_count, bool loopback)
 {
     return host_count > 1 && security == LINK_SECURITY_AUTO && !loopback;

@@ -12,23 +12,23 @@
  * time. */
 #define SECURITY_PERCENT 10
 
-/* true: encryption takes less than SECURITY_PERCENT of the transfer time. extra_us: how much longer
- * it takes to encrypt 1 MiB than to authenticate it (-1: not measured). mib_us: the time in which
- * the kernel carried 1 MiB to the host (0: not measured). */
+/* true: encryption takes less than SECURITY_PERCENT of the time of a transfer. extra_us: how much
+ * longer it takes to encrypt 1 MiB than to authenticate it (-1: not measured). mib_us: in what time
+ * the kernel carried 1 MiB to the host of the peer (0: not measured). */
 bool security_is_cheap(int64_t extra_us, uint64_t mib_us);
 
-/* Returns how this side wants the messages of a connection to travel. loopback: both ends are
+/* Returns how this side of a connection wants its messages to travel. loopback: both ends are
  * loopback addresses; encryption_is_cheap: the result of security_is_cheap for the peer's host. */
 struct tcp_wish security_wish(enum link_security security, bool loopback, bool encryption_is_cheap);
 
-/* true: Gloo may be used. Gloo does not check who its peers are, and sends in clear. loopback: Gloo
- * uses a loopback address. */
+/* true: Gloo may be used. Gloo does not check who its peers are, and sends numbers in clear.
+ * loopback: Gloo uses a loopback address, so no byte leaves the machine. */
 bool security_allows_gloo(enum link_security security, bool loopback);
 
-/* true: NCCL may be used. NCCL sends in clear between hosts. */
+/* true: NCCL may be used. Between hosts NCCL sends numbers in clear. */
 bool security_allows_nccl(enum link_security security, uint32_t host_count);
-/* true: the operator must be told that NCCL sends in clear, because --data-security is auto.
- * loopback: the workers use a loopback address. */
+/* true: the operator must be told that NCCL sends numbers in clear, which --data-security auto
+ * allows. loopback: the workers use a loopback address. */
 bool security_tells_of_nccl(enum link_security security, uint32_t host_count, bool loopback);
 
 #endif

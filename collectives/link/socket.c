@@ -17,6 +17,7 @@
 
 #define BACKLOG 1024
 
+/* An address as the kernel takes and gives it, IPv4 (`four`) or IPv6 (`six`). */
 union address {
     struct sockaddr any;
     struct sockaddr_in four;
@@ -39,8 +40,8 @@ static socklen_t socket_address_of(const struct endpoint *endpoint, union addres
     return sizeof(ret_address->four);
 }
 
-/* Reads a numeric address, IPv4 or IPv6; no name is looked up. HVD_E_INVAL: the text is no address.
- * */
+/* Reads a numeric address, IPv4 or IPv6; no name is looked up. HVD_E_INVAL: the text is not an
+ * address. */
 int endpoint_parse(const char *host, uint16_t port, struct endpoint *ret_endpoint)
 {
     struct endpoint endpoint = { .port = port };
@@ -55,7 +56,7 @@ int endpoint_parse(const char *host, uint16_t port, struct endpoint *ret_endpoin
 }
 
 /* Closes `fd` (-1: there is none) after a failed call. Returns -1 with the errno of that call,
- * which a close may change. */
+ * because close may change errno. */
 static int close_failed(int fd)
 {
     int fault = errno;
@@ -66,6 +67,7 @@ static int close_failed(int fd)
     return -1;
 }
 
+/* Makes the kernel send each write at once: it does not wait for more bytes to fill a packet. */
 static void send_at_once(int fd)
 {
     int on = 1;
@@ -124,6 +126,7 @@ int socket_dial(const struct endpoint *endpoint)
     return fd;
 }
 
+/* How the connect of socket_dial ended: 0: connected; otherwise the errno. */
 int socket_fault(int fd)
 {
     socklen_t length = sizeof(int);
@@ -132,6 +135,7 @@ int socket_fault(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &fault, &length) ? errno : fault;
 }
 
+/* true: the address is one of this machine alone: 127.x.x.x or ::1. */
 static bool socket_address_is_loopback(const union address *address)
 {
     if (address->any.sa_family == AF_INET)
@@ -139,6 +143,7 @@ static bool socket_address_is_loopback(const union address *address)
     return address->any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&address->six.sin6_addr);
 }
 
+/* true: `host` is a numeric loopback address; false also if it is no numeric address. */
 bool socket_is_loopback(const char *host)
 {
     struct endpoint endpoint;
@@ -150,8 +155,8 @@ bool socket_is_loopback(const char *host)
     return socket_address_is_loopback(&address);
 }
 
-/* true: both ends of the connection are loopback addresses, so no byte leaves this machine. A
- * failed question counts as false. */
+/* true: both ends of the connection are loopback addresses, so no byte leaves this machine. false
+ * also if the kernel cannot tell. */
 bool socket_stays_inside(int fd)
 {
     union address ours = { .any.sa_family = AF_UNSPEC }, theirs = { .any.sa_family = AF_UNSPEC };
@@ -161,8 +166,8 @@ bool socket_stays_inside(int fd)
            socket_address_is_loopback(&ours) && socket_address_is_loopback(&theirs);
 }
 
-/* Writes an address with its port, "10.0.0.7:4002"; an address of an unknown kind becomes "an
- * unknown address". */
+/* Writes an address with its port as text: "10.0.0.7:4002", or "[::1]:4002" for IPv6; "an unknown
+ * address" if it is neither. */
 static void address_text(const union address *address, char ret_text[SOCKET_TEXT_MAX])
 {
     bool six = address->any.sa_family == AF_INET6;

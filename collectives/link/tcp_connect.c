@@ -21,18 +21,19 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* A connection whose greeting is not complete after this time is closed; a real peer greets at
- * once. */
+/* A stranger whose greeting is not complete after this time is closed; a real peer greets at once.
+ */
 #define STRANGER_US      (5 * TIME_S)
 
-#define ACCEPTED_AT_ONCE 64
+#define ACCEPTED_AT_ONCE 64 /* so many connections are accepted before the peers get their turn */
 
 /* A link is starved while no file descriptor is free: it accepts and dials nothing for REST_US, and
- * then tries again. After STARVED_US without a free descriptor the link gives up. */
+ * then tries again. If no descriptor is free for STARVED_US, the peer counts as not connected. */
 #define REST_US    (50 * TIME_MS)
 #define STARVED_US TIME_S
 
-/* the most dials to one peer; a connection that breaks in the handshake is dialled again */
+/* the most dials to one peer; the peer is dialled again when a connection breaks in the handshake
+ */
 #define DIALS_MAX 8
 
 #define UNPROVED                                                                         \
@@ -51,7 +52,7 @@
 #define PROBES        3
 
 /* Asks the kernel to probe a connection that carries nothing, so that a dead host is noticed (see
- * the comment above). A socket that refuses an option only lacks the probes. */
+ * PROBE_AFTER_S). A socket that refuses an option only lacks the probes. */
 static void probe_when_still(int fd)
 {
     static const struct {
@@ -68,14 +69,19 @@ static void probe_when_still(int fd)
                          sizeof(options[i].value));
 }
 
+/* How far a message of the handshake has come: wholly sent or received (DONE), not yet, or never.
+ */
 enum progress { BROKEN = -1, UNDER_WAY, DONE };
 
+/* Prepares for a message of `length` bytes that is sent or received next. */
 static void handshake_expect(struct tcp_handshake *handshake, size_t length)
 {
     handshake->length = length;
     handshake->count = 0;
 }
 
+/* Counts the `bytes` that a send or recv has moved, and says how far the message is. -1 with
+ * EAGAIN: the socket moves no more for now; 0: the peer has closed the connection. */
 static enum progress handshake_progress(struct tcp_handshake *handshake, ssize_t bytes)
 {
     if (bytes < 0)
@@ -84,12 +90,14 @@ static enum progress handshake_progress(struct tcp_handshake *handshake, ssize_t
     return handshake->count == handshake->length ? DONE : bytes ? UNDER_WAY : BROKEN;
 }
 
+/* Sends what is not sent yet of our message, as much as the socket takes. */
 static enum progress handshake_say(struct tcp_handshake *handshake, int fd)
 {
     return handshake_progress(handshake, send(fd, handshake->bytes + handshake->count,
                                               handshake->length - handshake->count, MSG_NOSIGNAL));
 }
 
+/* Receives what is missing of the peer's message, as much as has arrived. */
 static enum progress handshake_hear(struct tcp_handshake *handshake, int fd)
 {
     return handshake_progress(handshake, recv(fd, handshake->bytes + handshake->count,
@@ -105,7 +113,7 @@ static bool we_dial(const struct tcp_link *link, const struct tcp_peer *peer)
 
 /* Describes the two sides of a connection as tcp_proof.h needs them: first the side that dials,
  * then the side that is dialled. The token is the random value that the dialled side has put
- * into its address: the peer's, if we dial; else the one that we gave the peer. */
+ * into its address: the peer's token, if we dial; else the token that we gave the peer. */
 static struct tcp_pair pair_of(const struct tcp_link *link, const struct tcp_peer *peer)
 {
     bool dials = we_dial(link, peer);
@@ -129,7 +137,7 @@ static struct tcp_wish wish_for(const struct tcp_link *link, int fd)
 
 /* Ends the handshake: prepares the connection for messages, which are encrypted or authenticated if
  * the two sides have agreed so. Each side has a key for what it sends, and decrypts or verifies
- * what the peer sends with the key of the peer. The keys are not needed any more, so they are
+ * what the peer sends with the peer's key. peer->keys are not needed after that, so they are
  * wiped. */
 static void peer_begin(const struct tcp_link *link, struct tcp_peer *peer)
 {
@@ -146,8 +154,8 @@ static void peer_begin(const struct tcp_link *link, struct tcp_peer *peer)
 
 /* ---- the side that dials ---- */
 
-/* Dials the peer, at most DIALS_MAX times. Without a free descriptor the peer is `starved`: that
- * dial does not count, and the link dials again later. */
+/* Dials the peer, at most DIALS_MAX times; then the peer is GONE. Without a free descriptor the
+ * peer is `starved`: that dial does not count, and the link dials again later. */
 static void peer_dial(struct tcp_link *link, struct tcp_peer *peer)
 {
     bool may_dial = peer->dials < DIALS_MAX;
@@ -163,8 +171,8 @@ static void peer_dial(struct tcp_link *link, struct tcp_peer *peer)
 }
 
 /* Goes on with the handshake of a peer that we dial, after poll says that its socket is ready:
- * DIALS, then CALLS, then ASKS (tcp_internal.h). A connection that breaks, or whose answer proves
- * nothing, is dialled again. */
+ * DIALS, then CALLS, then ASKS (tcp_internal.h). The peer is dialled again if the connection
+ * breaks, or if its answer proves nothing. */
 static void peer_dial_continue(struct tcp_link *link, struct tcp_peer *peer)
 {
     enum progress progress = UNDER_WAY;
@@ -172,7 +180,7 @@ static void peer_dial_continue(struct tcp_link *link, struct tcp_peer *peer)
 
     if (peer->state == TCP_DIALS) {
         fault = socket_fault(peer->fd);
-        /* a link listens as long as it needs peers, so the peer's link is gone */
+        /* the peer listens as long as it lacks peers, so a refusal means that its link is gone */
         if (fault == ECONNREFUSED)
             peer->state = TCP_GONE;
         else if (fault)
@@ -196,9 +204,9 @@ static void peer_dial_continue(struct tcp_link *link, struct tcp_peer *peer)
                 progress = handshake_say(&peer->out, peer->fd);
             }
         }
-    } else if (peer->out.count < peer->out.length) {
+    } else if (peer->out.count < peer->out.length) { /* ASKS: the greeting is not wholly sent */
         progress = handshake_say(&peer->out, peer->fd);
-    } else {
+    } else { /* ASKS: the greeting is sent, and the answer is next */
         progress = DONE;
     }
     if (progress == DONE) {
@@ -216,7 +224,8 @@ static void peer_dial_continue(struct tcp_link *link, struct tcp_peer *peer)
 
 /* ---- the side that is dialled ---- */
 
-/* Sends the answer to a peer that has dialled us; then the connection is ready for messages. */
+/* Sends the answer to a peer that has dialled us, as far as the socket takes it; when it is sent,
+ * the connection is ready for messages. */
 static void peer_answer(const struct tcp_link *link, struct tcp_peer *peer)
 {
     enum progress progress = handshake_say(&peer->out, peer->fd);
@@ -227,14 +236,15 @@ static void peer_answer(const struct tcp_link *link, struct tcp_peer *peer)
         peer->state = TCP_GONE;
 }
 
+/* Closes a stranger's connection; its entry is free then. */
 static void stranger_close(struct tcp_link *link, struct tcp_stranger *stranger)
 {
     door_leave(&link->door, &stranger->guest);
     tcp_replace(link, &stranger->fd, -1);
 }
 
-/* Reads the greeting of a stranger. If the greeting proves a peer, the connection becomes the
- * peer's; otherwise it is closed without an answer. */
+/* Reads the greeting of a stranger. If the greeting proves that the stranger is a peer, the
+ * connection becomes that peer's; otherwise the connection is closed without an answer. */
 static void stranger_hear(struct tcp_link *link, struct tcp_stranger *stranger)
 {
     enum progress progress = handshake_hear(&stranger->in, stranger->fd);
@@ -271,8 +281,8 @@ static void stranger_hear(struct tcp_link *link, struct tcp_stranger *stranger)
     peer_answer(link, peer);
 }
 
-/* Closes the stranger that base/door.h chooses, so that a peer gets its descriptor. false: there is
- * no stranger. */
+/* Closes the stranger that base/door.h chooses, so that its descriptor can be used for a peer.
+ * false: there is no stranger. */
 static bool stranger_give_way(struct tcp_link *link)
 {
     struct door_guest *guest = door_any_leaver(&link->door);
@@ -295,8 +305,9 @@ static int link_rest(struct tcp_link *link)
     return now_us < link->starves_since_us + STARVED_US ? 0 : HVD_E_LIMIT;
 }
 
-/* Accepts waiting connections, at most ACCEPTED_AT_ONCE. If no descriptor is free, closes the
- * oldest stranger and uses its descriptor. HVD_E_LIMIT: none has been free for STARVED_US. */
+/* Accepts waiting connections as strangers, at most ACCEPTED_AT_ONCE, and sends each a challenge.
+ * If no descriptor is free, closes the stranger that base/door.h chooses, to use its descriptor.
+ * HVD_E_LIMIT: no descriptor has been free for STARVED_US. */
 static int stranger_accept_all(struct tcp_link *link)
 {
     for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
@@ -314,8 +325,8 @@ static int stranger_accept_all(struct tcp_link *link)
         link->starves_since_us = 0;
         if (fd < 0)
             return 0;
-        /* base/door.h chooses the strangers that make room, those that have sent nothing first.
-         * Bytes that are still in the kernel count as sent. */
+        /* base/door.h chooses the strangers that are closed to make room, those first that have
+         * sent nothing. Bytes that are still in the kernel count as sent. */
         while ((guest = door_next_leaver(&link->door, source)) != NULL) {
             stranger = CONTAINER_OF(guest, struct tcp_stranger, guest);
             if (!guest->spoke && source_has_spoken(stranger->fd)) {
@@ -326,14 +337,14 @@ static int stranger_accept_all(struct tcp_link *link)
             stranger_close(link, stranger);
         }
         stranger = link->strangers;
-        while (stranger->fd >= 0) /* there is an unused entry now */
+        while (stranger->fd >= 0) /* the loop above has left an entry unused */
             stranger++;
         probe_when_still(fd);
         tcp_replace(link, &stranger->fd, fd);
         door_enter(&link->door, &stranger->guest, source);
         stranger->since_us = clock_now_us();
         /* One send is enough, because the challenge fits into the empty buffer of a new connection.
-         * The stranger's greeting is read later. */
+         * stranger_hear reads the greeting later. */
         handshake_expect(&stranger->in, TCP_GREETING_BYTES);
         if (proof_challenge(stranger->nonce, challenge) ||
             send(stranger->fd, challenge, sizeof(challenge), MSG_NOSIGNAL) != sizeof(challenge))
@@ -363,9 +374,10 @@ int tcp_link_connect(struct link *base, uint32_t rank, const uint8_t *bytes, siz
     return 0;
 }
 
-/* Adds a descriptor to link->polled. ret_at: gets its index. A descriptor without events to wait
- * for is left out, because poll would report its hang-up again and again. The array has no holes,
- * because poll takes only as many entries as this process may have descriptors. */
+/* Adds a descriptor to link->polled. *ret_at: the index of its entry; 0: it was not added. A
+ * descriptor without events to wait for is left out, because poll would report its hang-up again
+ * and again. The array has no holes, because poll takes only as many entries as this process may
+ * have descriptors. */
 static void poll_add(struct tcp_link *link, nfds_t *count, int fd, short events, size_t *ret_at)
 {
     *ret_at = 0;
@@ -375,6 +387,8 @@ static void poll_add(struct tcp_link *link, nfds_t *count, int fd, short events,
     link->polled[(*count)++] = (struct pollfd){ .fd = fd, .events = events };
 }
 
+/* true: poll has found events for the descriptor with this index in link->polled (0: none there).
+ */
 static bool is_ready(const struct tcp_link *link, size_t at)
 {
     return at && link->polled[at].revents;
@@ -390,6 +404,7 @@ static int poll_wait(struct tcp_link *link, int64_t now_us, int64_t deadline_us)
     nfds_t count = 0;
     size_t first;
 
+    /* the eventfd has entry 0, so for all others 0 means "not polled" */
     poll_add(link, &count, link->wake, POLLIN, &first);
     for (size_t i = 0; i < link->peer_count; i++) {
         struct tcp_peer *peer = &link->peers[i];
@@ -429,8 +444,8 @@ static struct tcp_peer *find_missing(const struct tcp_link *link)
     return missing;
 }
 
-/* Dials again a peer for which no descriptor was free. HVD_E_LIMIT: no descriptor has been free for
- * STARVED_US. */
+/* Dials again a peer for which no descriptor was free, after closing a stranger, if there is one.
+ * HVD_E_LIMIT: no descriptor has been free for STARVED_US. */
 static int peer_dial_starved(struct tcp_link *link, struct tcp_peer *peer)
 {
     (void)stranger_give_way(link);
@@ -450,15 +465,15 @@ static void drop_strangers(struct tcp_link *link, int64_t since_us)
     }
 }
 
-/* Makes all begun connections, and accepts those of the other peers (link.h). When all peers are
- * connected, the listener and the strangers are closed. After HVD_E_TIMEOUT or HVD_E_LOST *ret_rank
- * is the peer that is not connected. */
+/* Makes all begun connections, and accepts those that the other peers make (link.h). When all peers
+ * are connected, the listener and the strangers are closed. After HVD_E_TIMEOUT or HVD_E_LOST
+ * *ret_rank is a peer that is not connected. */
 int tcp_link_connected(struct link *base, int64_t deadline_us, uint32_t *ret_rank,
                        struct hvd_err *err)
 {
     struct tcp_link *link = tcp_of(base);
     struct tcp_peer *missing;
-    bool late = false;
+    bool late = false; /* true: the deadline is over, and what had come by then was handled */
     int64_t now_us;
     int rc = 0;
 

@@ -1,7 +1,8 @@
 /*
- * tcp_link.c: makes, cancels and frees a link over TCP (tcp_internal.h lists its files). Every
- * descriptor of a link is set and removed with the link's mutex locked. So a cancel, from any
- * thread, shuts down all of them; and a descriptor that is set after a cancel is shut down at once.
+ * tcp_link.c: makes, cancels and frees a link over TCP (tcp_internal.h lists the files of such a
+ * link). Every descriptor of a link is set and removed with the link's mutex locked. So a cancel,
+ * from any thread, shuts down all descriptors; and a descriptor that is set after a cancel is shut
+ * down at once.
  */
 #include "base/mem.h"
 #include "base/panic.h"
@@ -14,7 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Writes the error of a listen that failed; the reason is in errno. Returns its code. */
+/* Writes the error of a failed listen at `host`; the reason is in errno. Returns the error's code.
+ */
 static int fail_listen(const char *host, struct hvd_err *err)
 {
     if (errno == EMFILE || errno == ENFILE)
@@ -46,6 +48,7 @@ int tcp_link_host(const char *host, struct endpoint *ret_here, struct hvd_err *e
     return 0;
 }
 
+/* Returns the peer with this rank. A rank that is no peer of this link is a bug of the caller. */
 struct tcp_peer *tcp_find(struct tcp_link *link, uint32_t rank)
 {
     for (size_t i = 0; i < link->peer_count; i++) {
@@ -55,8 +58,8 @@ struct tcp_peer *tcp_find(struct tcp_link *link, uint32_t rank)
     PANIC("rank %u is no peer of this link", rank);
 }
 
-/* Stores `fd` (-1: none) in *place, and closes the descriptor that was there. After a cancel `fd`
- * is shut down at once, like the earlier descriptors. */
+/* Stores `fd` (-1: none) in *place, and closes the descriptor that *place had before. After a
+ * cancel `fd` is shut down at once, as cancel has done with the earlier descriptors. */
 void tcp_replace(struct tcp_link *link, int *place, int fd)
 {
     int old;
@@ -86,12 +89,14 @@ static int tcp_link_address(struct link *base, uint32_t rank, uint8_t *ret_bytes
     return 0;
 }
 
-/* The operations enter and leave: nothing to do, because our writes never raise SIGPIPE. */
+/* The operations enter and leave: nothing to do, because writes to a TCP link never raise SIGPIPE.
+ */
 static void tcp_link_nothing(struct link *base)
 {
     (void)base;
 }
 
+/* Ends both directions of a socket, which stays open; -1: there is none. */
 static void shut_fd(int fd)
 {
     if (fd >= 0)
@@ -99,8 +104,8 @@ static void shut_fd(int fd)
 }
 
 /* Cancels the link: shuts all its sockets down, which ends every wait for them. The descriptors
- * stay open, because another thread may use them. The eventfd is never read, so every poll from now
- * on returns at once. */
+ * stay open, because another thread may use them. The eventfd `wake` is never read, so every poll
+ * from now on returns at once. */
 static void tcp_link_cancel(struct link *base)
 {
     struct tcp_link *link = tcp_of(base);
@@ -117,6 +122,7 @@ static void tcp_link_cancel(struct link *base)
     pthread_mutex_unlock(&link->mutex);
 }
 
+/* Closes the descriptor; -1: there is none. */
 static void close_fd(int fd)
 {
     if (fd >= 0)
@@ -124,8 +130,9 @@ static void close_fd(int fd)
 }
 
 /* Frees the link. The connections are closed in the normal way: bytes that we have sent still
- * arrive, if we have read all bytes of the peer. With --data-security auto the speed of each sealed
- * connection is noted, for the next round's choice between encryption and authentication. */
+ * arrive, if we have read all bytes that the peer has sent. With --data-security auto the speed of
+ * each sealed connection is noted, for the next round's choice between encryption and
+ * authentication. */
 static void tcp_link_free(struct link *base)
 {
     struct tcp_link *link = tcp_of(base);
@@ -136,7 +143,7 @@ static void tcp_link_free(struct link *base)
         close_fd(link->peers[i].fd);
         inbox_release(&link->peers[i].inbox);
         sealed_free(link->peers[i].sealed);
-        /* a handshake that was not finished has left its keys here */
+        /* a handshake that was not finished has left the keys of the connection in peer->keys */
         seal_wipe(&link->peers[i].keys, sizeof(link->peers[i].keys));
     }
     for (size_t i = 0; i < TCP_STRANGERS_MAX; i++)
@@ -189,6 +196,7 @@ int tcp_link_create(const struct endpoint *here, struct tcp_speed *speed,
         list_init(&link->strangers[i].guest.link);
     }
     link->peers = mem_zalloc_array(spec->peer_count, sizeof(*link->peers));
+    /* the 2: the eventfd `wake`, and the listener */
     link->polled =
         mem_zalloc_array(2 + spec->peer_count + TCP_STRANGERS_MAX, sizeof(*link->polled));
     if (!link->peers || !link->polled)

@@ -8,7 +8,8 @@
 #include <string.h>
 
 /* Derives the four keys of a connection from the secret of the round and from facts of this
- * connection (tcp_proof.h). The fields of *ret_keys are written as one run of bytes. */
+ * connection (tcp_proof.h). The keys are written as one run of bytes over the fields of *ret_keys.
+ */
 static int keys_derive(const struct tcp_pair *pair, const uint8_t *dialler_nonce,
                        const uint8_t *dialled_nonce, struct tcp_keys *ret_keys)
 {
@@ -28,16 +29,15 @@ static int keys_derive(const struct tcp_pair *pair, const uint8_t *dialler_nonce
                        ret_keys->dialler_proof, sizeof(*ret_keys));
 }
 
-/* The proof in a greeting covers the bytes of the greeting before it. The proof in an answer covers
- * the bytes of the answer before it, and the whole greeting. */
+/* Makes the proof of a greeting. It covers all bytes of the greeting before the proof. */
 static int greeting_prove(const struct tcp_keys *keys, const uint8_t *greeting, uint8_t *ret_proof)
 {
     return seal_prove(keys->dialler_proof, 0, greeting, TCP_GREETING_BYTES - SEAL_PROOF_BYTES,
                       ret_proof);
 }
 
-/* Makes the proof of an answer. It covers the greeting too, and the answer without the room for the
- * proof. */
+/* Makes the proof of an answer. It covers the whole greeting, and all bytes of the answer before
+ * the proof: so an answer fits one greeting only. */
 static int answer_prove(const struct tcp_keys *keys, const uint8_t *greeting, const uint8_t *answer,
                         uint8_t *ret_proof)
 {
@@ -48,8 +48,8 @@ static int answer_prove(const struct tcp_keys *keys, const uint8_t *greeting, co
     return seal_prove(keys->dialled_proof, 0, both, sizeof(both), ret_proof);
 }
 
-/* Makes the challenge for a connection that was accepted: random bytes, so that no greeting of an
- * earlier connection fits. */
+/* Makes the challenge for a connection that was accepted: random bytes, so that no greeting that
+ * was made for an earlier connection is accepted. */
 int proof_challenge(uint8_t ret_nonce[SEAL_NONCE_BYTES], uint8_t ret_bytes[TCP_CHALLENGE_BYTES])
 {
     int rc = seal_random(ret_nonce, SEAL_NONCE_BYTES);
@@ -60,8 +60,8 @@ int proof_challenge(uint8_t ret_nonce[SEAL_NONCE_BYTES], uint8_t ret_bytes[TCP_C
 }
 
 /* Makes the greeting that answers the challenge (tcp_proof.h). The greeting is written twice,
- * because the proof, which stands at its end, covers its other bytes. The outputs are written only
- * if all steps have succeeded. */
+ * because the proof, which is its last field, covers the bytes before it. The outputs are written
+ * only if all steps have succeeded. */
 int proof_greet(const struct tcp_pair *pair, const uint8_t challenge[TCP_CHALLENGE_BYTES],
                 struct tcp_wish wish, uint8_t ret_greeting[TCP_GREETING_BYTES],
                 struct tcp_keys *ret_keys)
@@ -87,8 +87,8 @@ int proof_greet(const struct tcp_pair *pair, const uint8_t challenge[TCP_CHALLEN
     return rc;
 }
 
-/* Checks a greeting with the proof that only the dialler of `pair` can make, and makes the answer
- * (tcp_proof.h). The outputs are written only if all checks have passed. */
+/* Checks that the greeting has the proof which only the dialler of `pair` can make, and makes the
+ * answer (tcp_proof.h). The outputs are written only if all checks have passed. */
 int proof_admit(const struct tcp_pair *pair, const uint8_t nonce[SEAL_NONCE_BYTES],
                 const uint8_t greeting[TCP_GREETING_BYTES], struct tcp_wish wish,
                 uint8_t ret_answer[TCP_ANSWER_BYTES], enum seal_mode *ret_mode,
@@ -122,8 +122,8 @@ int proof_admit(const struct tcp_pair *pair, const uint8_t nonce[SEAL_NONCE_BYTE
     return rc;
 }
 
-/* Checks the answer to our greeting (tcp_proof.h). The mode in the answer must be the one that both
- * wishes lead to. */
+/* Checks the answer to our greeting (tcp_proof.h). The mode in the answer must be the one to which
+ * the wishes of both sides lead. */
 int proof_accept(const struct tcp_keys *keys, const uint8_t greeting[TCP_GREETING_BYTES],
                  const uint8_t answer[TCP_ANSWER_BYTES], enum seal_mode *ret_mode)
 {

@@ -8,10 +8,10 @@
  *     proof_admit ──► answer ──►               proof_accept
  *
  * All keys are derived from the secret of the round, which only its members have, and from facts of
- * the connection: both nonces, ranks and incarnations, the roster, the token of the link. So a
- * message of another connection proves nothing. Nor does a message that a device sends back to its
- * sender. The proofs also cover how messages will travel (tcp_wish), so that no device can make the
- * two sides choose a weaker mode.
+ * the connection: both nonces, ranks and incarnations, the roster, the token of the link. So
+ * neither a message of another connection proves anything, nor one that a device on the way sends
+ * back to its sender. The proofs also cover how messages will travel (tcp_wish), so that no device
+ * can make the two sides choose a weaker mode.
  */
 #ifndef COLLECTIVES_LINK_TCP_PROOF_H
 #define COLLECTIVES_LINK_TCP_PROOF_H
@@ -19,10 +19,10 @@
 #include "collectives/link/link.h"
 #include "collectives/link/tcp_wire.h"
 
-/* Facts that both sides know before the handshake. */
+/* The facts that both sides of a connection know before the handshake. */
 struct tcp_pair {
     const struct link_round *round;
-    uint32_t dialler, dialled; /* ranks */
+    uint32_t dialler, dialled; /* ranks of the side that dials, and of the side that is dialled */
     uint64_t dialler_incarnation, dialled_incarnation;
     uint8_t token[TCP_TOKEN_BYTES]; /* the token in the address of the side that is dialled */
 };
@@ -42,16 +42,16 @@ int proof_greet(const struct tcp_pair *pair, const uint8_t challenge[TCP_CHALLEN
                 struct tcp_wish wish, uint8_t ret_greeting[TCP_GREETING_BYTES],
                 struct tcp_keys *ret_keys) MUST_CHECK;
 
-/* Checks the greeting and makes the answer. nonce: of our challenge; wish: ours; ret_mode: how the
- * messages will travel. HVD_E_PROTO: the greeting does not prove that the dialler of `pair` has
- * sent it; HVD_E_NOMEM. */
+/* Checks the greeting and makes the answer. nonce: the one of our challenge; wish: how this side
+ * wants the messages to travel; *ret_mode: how they will. HVD_E_PROTO: the greeting does not prove
+ * that the dialler of `pair` has sent it; HVD_E_NOMEM. */
 int proof_admit(const struct tcp_pair *pair, const uint8_t nonce[SEAL_NONCE_BYTES],
                 const uint8_t greeting[TCP_GREETING_BYTES], struct tcp_wish wish,
                 uint8_t ret_answer[TCP_ANSWER_BYTES], enum seal_mode *ret_mode,
                 struct tcp_keys *ret_keys) MUST_CHECK;
 
-/* Checks the answer to our greeting. HVD_E_PROTO: the answer does not prove who has sent it;
- * HVD_E_NOMEM. */
+/* Checks the answer to our greeting. HVD_E_PROTO: the answer does not prove that it is from the
+ * side that was dialled; HVD_E_NOMEM. */
 int proof_accept(const struct tcp_keys *keys, const uint8_t greeting[TCP_GREETING_BYTES],
                  const uint8_t answer[TCP_ANSWER_BYTES], enum seal_mode *ret_mode) MUST_CHECK;
 

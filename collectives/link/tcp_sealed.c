@@ -16,18 +16,19 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define KEEPALIVE_US TIME_S
+#define KEEPALIVE_US TIME_S /* a keepalive follows so long after the last record */
 
-/* After this many records to or from one peer the other peers get their turn. */
+/* After this many records to or from one peer the bytes of the other peers are moved. */
 #define RECORDS_AT_ONCE 4
 
-/* The buffer of one read has at least this many bytes, so one read takes many small records. A
- * larger read ends behind the head of the next record. */
+/* One read asks for at least this many bytes, so it takes many small records. A larger read ends
+ * behind the head of the next record. */
 #define READ_LEAST ((size_t)8 * 1024)
 
 /* An attacker may cut bytes out of a record; then the peer waits for the missing bytes, and takes
- * the bytes of the next records for them. So many records without data fill the gap even of the
- * longest record: the peer then has a whole record, whose proof is wrong, and notices the loss. */
+ * the bytes of the next records for them. KEEPALIVE_FILLS records without data fill the gap even of
+ * the longest record: the peer then has a whole record, whose proof is wrong, and notices the loss.
+ */
 #define KEEPALIVE_FILLS (RECORD_MAX / RECORD_HEAD_BYTES + 2)
 
 struct tcp_sealed {
@@ -35,12 +36,12 @@ struct tcp_sealed {
     /* the record that is being written: its length, and how much is written */
     size_t out_end, out_at;
 
-    size_t in_end; /* how many bytes `in` holds; the first record begins at byte 0 */
+    size_t in_end; /* how many bytes `in` holds; they begin with the head of the first record */
     size_t length; /* length of the first record's data; valid if head_open is true */
-    bool head_open, data_open;
-    size_t taken; /* how many bytes of the opened data the inbox has got */
-    bool forged;
-    bool sent;        /* true: a record with data was sealed */
+    bool head_open, data_open; /* true: head, data of the first record in `in` were opened */
+    size_t taken;              /* how many bytes of the opened data the inbox has got */
+    bool forged;               /* true: a record did not open */
+    bool sent;                 /* true: a record with data was sealed */
     bool wrote;       /* true: a record with data was sealed since sealed_keep_alive was last
                        * called */
     int64_t alive_us; /* when sealed_keep_alive last saw or wrote a record; 0: never */
@@ -82,14 +83,15 @@ void sealed_free(struct tcp_sealed *sealed)
     mem_free(sealed);
 }
 
-/* ---- what is sent ---- */
+/* ---- sending ---- */
 
+/* true: the sealed record in `out` is not wholly written to the socket yet. */
 bool sealed_writes(const struct tcp_sealed *sealed)
 {
     return sealed->out_at < sealed->out_end;
 }
 
-/* Seals the next record: the next bytes of the peer's sends, of as many sends as fit. Without sends
+/* Seals the next record in `out`: the next bytes of as many sends of the peer as fit. Without sends
  * the record has no data. */
 static int seal_next(struct tcp_peer *peer)
 {
@@ -172,8 +174,8 @@ int sealed_write(struct tcp_peer *peer)
 }
 
 /* Writes a record without data (a keepalive) when nothing was written for KEEPALIVE_US
- * (tcp_sealed.h). Returns at once if bytes wait to be written, because they make a keepalive
- * needless. */
+ * (tcp_sealed.h). Returns at once if bytes wait to be written: their record will do what a
+ * keepalive would do. */
 int sealed_keep_alive(struct tcp_peer *peer, int64_t now_us)
 {
     struct tcp_sealed *sealed = peer->sealed;
@@ -202,8 +204,10 @@ int sealed_keep_alive(struct tcp_peer *peer, int64_t now_us)
     return rc;
 }
 
-/* ---- what comes ---- */
+/* ---- receiving ---- */
 
+/* Notes which record did not open, for the error's text, and returns the code for a forged record.
+ */
 static int forged(struct tcp_sealed *sealed)
 {
     sealed->forged = true;
@@ -212,7 +216,8 @@ static int forged(struct tcp_sealed *sealed)
 }
 
 /* Opens the records in `in`, one after another, and gives their data to the inbox. 0: the next
- * record is not complete, or the inbox takes no more for now. Other results: see sealed_read. */
+ * record is not complete, or the inbox takes no more until a receive is posted; others: see
+ * sealed_read. */
 int sealed_sort(struct tcp_peer *peer)
 {
     struct tcp_sealed *sealed = peer->sealed;
@@ -285,7 +290,7 @@ int sealed_read(struct tcp_peer *peer)
         room = room > least ? room : least;
         room = (room < sizeof(sealed->in) ? room : sizeof(sealed->in)) - sealed->in_end;
 
-        /* the inbox has not taken all opened data yet: read nothing more */
+        /* the inbox has not taken all data of the opened record yet: read no more records */
         if (sealed->head_open && sealed->data_open)
             return 0;
         bytes = recv(peer->fd, sealed->in + sealed->in_end, room, 0);
@@ -301,6 +306,7 @@ int sealed_read(struct tcp_peer *peer)
     return rc;
 }
 
+/* Returns which record did not open and so ended the connection; NULL: none. */
 const struct sealed_forgery *sealed_forgery_of(const struct tcp_sealed *sealed)
 {
     return sealed->forged ? &sealed->forgery : NULL;

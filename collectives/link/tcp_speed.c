@@ -1,8 +1,8 @@
 /*
  * tcp_speed.c: measures the ciphers, and remembers the speed of each host. Called by tcp_link.c at
  * the end of a link, on the reaper's thread, and by tcp_connect.c in a handshake. Invariant:
- * without a measurement for a host, encryption does not count as cheap. So the first round with a
- * host is authenticated, not encrypted (--data-security auto).
+ * without a measurement for a host, encryption does not count as cheap. So with --data-security
+ * auto the first round with a host is authenticated, not encrypted.
  */
 #include "collectives/link/tcp_speed.h"
 
@@ -18,8 +18,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define HOSTS   64
-#define TRIES   5
+#define HOSTS   64 /* the most hosts whose speed is remembered */
+#define TRIES   5  /* how often the ciphers are measured; the shortest time counts */
 #define RECORDS 16 /* this many records of RECORD_DATA_BYTES bytes are 1 MiB */
 
 /* A connection that has carried fewer bytes is not noted: the kernel's buffers may hold them all.
@@ -39,8 +39,8 @@ struct tcp_speed {
     size_t next; /* the entry that is replaced next when none is free */
 };
 
-/* Makes the record of speeds, with nothing measured (`extra_us` -1). One record serves all rounds.
- * */
+/* Makes the table of the speeds of hosts, with nothing measured (`extra_us` -1). One table serves
+ * all rounds of a process. */
 int speed_create(struct tcp_speed **ret_speed)
 {
     struct tcp_speed *speed = mem_zalloc(sizeof(*speed));
@@ -61,7 +61,7 @@ void speed_free(struct tcp_speed *speed)
     mem_free(speed);
 }
 
-/* Reads the peer's address. Returns false when the connection is gone. */
+/* Reads the IP address of the connection's peer. false: the connection is gone. */
 static bool ip_of(int fd, uint8_t ret_ip[16])
 {
     union {
@@ -120,7 +120,8 @@ static int64_t measure(enum seal_mode mode)
 
 /* Notes how fast a connection was (tcp_speed.h). A connection is left out if it carried too little,
  * or if this program was slower than the network (`app_limited`): then its rate says nothing about
- * the network. A host without an entry takes a free one, or else the entries in turn. */
+ * the network. A host without an entry takes a free one; if none is free, it replaces one, the
+ * entries in turn. */
 void speed_note(struct tcp_speed *speed, int fd)
 {
     struct tcp_info info = { .tcpi_state = 0 };
@@ -134,7 +135,8 @@ void speed_note(struct tcp_speed *speed, int fd)
         info.tcpi_delivery_rate_app_limited || !ip_of(fd, ip))
         return;
     pthread_mutex_lock(&speed->mutex);
-    /* -1: not measured yet */
+    /* -1: the ciphers are not measured yet. Encryption that seems faster than authentication counts
+     * as equal (0). */
     if (speed->extra_us < 0) {
         plain_us = measure(SEAL_AUTHENTICATED);
         if (plain_us >= 0)
@@ -148,11 +150,13 @@ void speed_note(struct tcp_speed *speed, int fd)
     if (!host)
         host = &speed->hosts[speed->next++ % HOSTS];
     memcpy(host->ip, ip, sizeof(ip));
+    /* the kernel's rate is in bytes a second; + 1: never 0, which means a free entry */
     host->mib_us = (uint64_t)TIME_S * 1024 * 1024 / info.tcpi_delivery_rate + 1;
     pthread_mutex_unlock(&speed->mutex);
 }
 
-/* true: the way to the peer's host was measured, and encryption is cheap there (tcp_speed.h). */
+/* true: the speed of transfers to the peer's host is known, and encryption is cheap at that speed
+ * (tcp_speed.h). */
 bool speed_affords(struct tcp_speed *speed, int fd)
 {
     bool affords = false;

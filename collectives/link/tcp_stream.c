@@ -1,7 +1,7 @@
 /*
  * tcp_stream.c: messages between connected peers; called by lane/traffic.c, in the operations of
- * struct link. A thread that waits for one message moves the bytes of all peers, as no peer may
- * stand still because we wait for another peer.
+ * struct link. A thread that waits for one message moves the bytes of all peers: otherwise a peer
+ * would wait for us while we wait for another peer.
  */
 #include "base/mem.h"
 #include "collectives/link/tcp_sealed.h"
@@ -14,22 +14,23 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-/* After this many writes to one peer the other peers get their turn. */
+/* After this many writes to one peer the bytes of the other peers are moved. */
 #define WRITES_AT_ONCE 4
 
-/* After LOOK_MS without an event the thread asks the kernel about each connection. The peer counts
- * as dead if the last acknowledgement is SILENT_MS old, and SILENT_REPEATS repeated packets and
- * probes got no answer: a live host answers them. */
+/* After LOOK_MS without an event the waiting thread asks the kernel about each connection. A peer
+ * counts as dead if its last acknowledgement is SILENT_MS old, and SILENT_REPEATS repeated packets
+ * and probes got no answer: a live host answers them. */
 #define LOOK_MS        1000
 #define SILENT_MS      60000
 #define SILENT_REPEATS 3
 
-/* The caller's link_request is a tcp_request. */
+/* Every link_request of this kind of link is a tcp_request. */
 static struct tcp_request *request_of(struct link_request *request)
 {
     return (struct tcp_request *)(void *)request;
 }
 
+/* true: the message was received, or was written to the socket, or the request has failed. */
 static bool is_done(const struct tcp_request *request)
 {
     return request->receives ? request->receive.done : list_empty(&request->place);
@@ -47,7 +48,7 @@ static void fail_sends(struct tcp_peer *peer)
 }
 
 /* Marks the peer as gone, and ends the connection. The descriptor stays open until the link is
- * freed, because cancel may shut it down. */
+ * freed, because cancel, on another thread, may shut it down. */
 static void lose_peer(struct tcp_peer *peer)
 {
     peer->state = TCP_GONE;
@@ -56,14 +57,15 @@ static void lose_peer(struct tcp_peer *peer)
     inbox_fail(&peer->inbox, HVD_E_LOST);
 }
 
+/* true: the last call moved no byte, but the connection is whole: errno says "later". */
 static bool may_try_again(void)
 {
     return errno == EAGAIN || errno == EINTR;
 }
 
-/* Writes the peer's messages until the socket takes no more, or until the other peers must get
- * their turn. After a failed write the peer is `mute`: nothing is written to it any more. It
- * counts as gone only when all bytes have been read that it had sent before it died. */
+/* Writes the peer's messages until the socket takes no more, or until it is the other peers' turn.
+ * After a failed write the peer is `mute`: nothing is written to it any more. A mute peer counts as
+ * gone only when all bytes have been read that it had sent before it died. */
 static void write_sends(struct tcp_peer *peer)
 {
     if (peer->sealed) {
@@ -106,7 +108,8 @@ static void write_sends(struct tcp_peer *peer)
 }
 
 /* Reads once from the peer; a peer with more bytes is read again after the other peers. Nothing is
- * read while the inbox has no room: a message is held until its receive is posted. */
+ * read while the inbox has no room: it then holds a large message back until the receive for that
+ * message is posted. */
 static void read_inbox(struct tcp_peer *peer)
 {
     struct iovec room[2];
@@ -155,7 +158,7 @@ int tcp_link_send(struct link *base, uint32_t rank, uint64_t tag, const void *by
 
     if (atomic_load(&link->cancelled))
         return HVD_E_REVOKED;
-    /* false: a send */
+    /* false: this is a send */
     request = request_create(link, rank, false);
     if (!request)
         return HVD_E_NOMEM;
@@ -167,7 +170,8 @@ int tcp_link_send(struct link *base, uint32_t rank, uint64_t tag, const void *by
     tcp_head_write(&head, request->head);
     request->bytes = bytes;
     request->length = length;
-    /* writing to an idle connection at once saves a poll */
+    /* If no other send waits, the socket may take these bytes now: writing them at once saves a
+     * poll. */
     first = list_empty(&peer->sends);
     list_append(&peer->sends, &request->place);
     if (first)
@@ -187,10 +191,10 @@ int tcp_link_receive(struct link *base, uint32_t rank, uint64_t tag, void *bytes
 
     if (atomic_load(&link->cancelled))
         return HVD_E_REVOKED;
-    /* a peer that was connected and is gone may have sent bytes that are still to be read */
+    /* a peer that was connected and is gone may have sent bytes that the inbox still has */
     if (peer->state != TCP_READY && !peer->inbox.over)
         return HVD_E_LOST;
-    /* true: a receive */
+    /* true: this is a receive */
     request = request_create(link, rank, true);
     if (!request)
         return HVD_E_NOMEM;
@@ -204,7 +208,7 @@ int tcp_link_receive(struct link *base, uint32_t rank, uint64_t tag, void *bytes
     return 0;
 }
 
-/* Drops a request. If a sent message is only partly written, this ends the connection: its memory
+/* Drops a request. If the message of a send is partly written, this ends the connection: the memory
  * is the caller's again, so the rest cannot be written, and no other message can follow. */
 void tcp_link_drop(struct link *base, struct link_request *dropped)
 {
@@ -221,10 +225,10 @@ void tcp_link_drop(struct link *base, struct link_request *dropped)
     mem_free(request);
 }
 
-/* Waits for a request, and frees the request. During the wait the function moves the bytes of all
- * peers. It reads before the first poll, because bytes that have arrived need no poll. When poll
- * has found nothing for LOOK_MS, the function also asks the kernel whether the peers' hosts are
- * dead. */
+/* Waits until a request is done, and frees the request. During the wait the function moves the
+ * bytes of all peers. It reads from the awaited peer before the first poll, because bytes that have
+ * arrived need no poll. When poll has found nothing for LOOK_MS, the function also asks the kernel
+ * whether the peers' hosts are dead. */
 int tcp_link_wait(struct link *base, struct link_request *awaited)
 {
     struct tcp_link *link = tcp_of(base);
@@ -264,7 +268,7 @@ int tcp_link_wait(struct link *base, struct link_request *awaited)
                 info.tcpi_retransmits + info.tcpi_probes >= SILENT_REPEATS &&
                 info.tcpi_last_ack_recv >= SILENT_MS)
                 lose_peer(peer);
-            /* in each pass, also when the events of other peers keep this thread busy */
+            /* keepalives in each pass, also when the events of other peers keep this thread busy */
             if (peer->state == TCP_READY && peer->sealed && !peer->mute &&
                 sealed_keep_alive(peer, clock_now_us()))
                 peer->mute = true;
@@ -281,8 +285,8 @@ int tcp_link_wait(struct link *base, struct link_request *awaited)
     return rc;
 }
 
-/* Writes why the connection to this peer could not be made, or was ended here because of bytes that
- * the peer has not sent. false: the link does not know a reason. */
+/* Writes why the connection to this peer could not be made, or which bytes that the peer has not
+ * sent ended it. false: the link does not know a reason. */
 bool tcp_link_why(struct link *base, uint32_t rank, char *ret_text, size_t size)
 {
     const struct tcp_link *link = tcp_of(base);

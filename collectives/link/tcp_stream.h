@@ -7,7 +7,8 @@
 #include "collectives/link/tcp_internal.h"
 
 /* One message that is sent or received. A send is in the list `sends` of its peer until all its
- * bytes are written. A receive is handled by the peer's inbox. */
+ * bytes are written. For a receive, the peer's inbox uses `receive`; the fields below are of sends.
+ */
 struct tcp_request {
     struct tcp_peer *peer;
     bool receives;
@@ -19,7 +20,7 @@ struct tcp_request {
     /* length: bytes of the message without its head; written: bytes that were written, the head
      * included */
     size_t length, written;
-    int code;
+    int code; /* 0, or HVD_E_LOST: why the send ended */
 };
 
 int tcp_link_send(struct link *base, uint32_t rank, uint64_t tag, const void *bytes, size_t length,

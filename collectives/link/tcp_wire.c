@@ -7,8 +7,10 @@
 
 #include <string.h>
 
+/* The first bytes of a challenge and of a greeting; the last one is the version of the protocol. */
 static const uint8_t opening[4] = { 'h', 'v', 'd', 2 }; /* the last byte is the version */
 
+/* Writes an unsigned number in `bytes` bytes, the lowest byte first. */
 void wire_put(uint8_t *at, uint64_t value, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
@@ -25,6 +27,7 @@ uint64_t wire_get(const uint8_t *at, size_t bytes)
     return value;
 }
 
+/* Writes an address as tcp_address_read reads it; the port has two bytes. */
 void tcp_address_write(const struct tcp_address *address, uint8_t ret_bytes[TCP_ADDRESS_BYTES])
 {
     ret_bytes[0] = address->at.six ? 6 : 4;
@@ -34,7 +37,7 @@ void tcp_address_write(const struct tcp_address *address, uint8_t ret_bytes[TCP_
 }
 
 /* Reads an address that tcp_address_write has written: 4 or 6 for IPv4 or IPv6, the IP address,
- * the port, and the token, a random value by which the peer will know us. */
+ * the port, and the token, a random value from which the keys of the connection are derived. */
 int tcp_address_read(const uint8_t *bytes, size_t length, struct tcp_address *ret_address)
 {
     if (length != TCP_ADDRESS_BYTES || (bytes[0] != 4 && bytes[0] != 6))
@@ -46,23 +49,28 @@ int tcp_address_read(const uint8_t *bytes, size_t length, struct tcp_address *re
     return 0;
 }
 
+/* Returns the stronger of two modes: enum seal_mode has the weakest first. */
 static enum seal_mode mode_max(enum seal_mode one, enum seal_mode other)
 {
     return one > other ? one : other;
 }
 
+/* Returns the mode that both sides compute from both wishes: the weaker of the two modes that they
+ * want, but none that is weaker than either accepts. */
 enum seal_mode tcp_wish_agree(struct tcp_wish one, struct tcp_wish other)
 {
     return mode_max(one.most < other.most ? one.most : other.most,
                     mode_max(one.least, other.least));
 }
 
+/* A wish has two bytes: the least mode and the most. */
 static void wish_write(struct tcp_wish wish, uint8_t *at)
 {
     at[0] = (uint8_t)wish.least;
     at[1] = (uint8_t)wish.most;
 }
 
+/* Reads the two bytes of a wish. HVD_E_PROTO: one of them is no mode. */
 static int wish_read(const uint8_t *at, struct tcp_wish *ret_wish)
 {
     if (at[0] >= SEAL_MODE_COUNT || at[1] >= SEAL_MODE_COUNT)
@@ -71,6 +79,7 @@ static int wish_read(const uint8_t *at, struct tcp_wish *ret_wish)
     return 0;
 }
 
+/* Writes a challenge: the opening bytes and the nonce. */
 void tcp_challenge_write(const uint8_t nonce[SEAL_NONCE_BYTES],
                          uint8_t ret_bytes[TCP_CHALLENGE_BYTES])
 {
@@ -89,8 +98,8 @@ int tcp_challenge_read(const uint8_t bytes[TCP_CHALLENGE_BYTES],
     return 0;
 }
 
-/* Writes a greeting: the opening bytes, the rank, the nonce, how messages should travel, and the
- * proof at the end. */
+/* Writes a greeting: the opening bytes, the rank, the nonce, how the sender wants messages to
+ * travel, and the proof at the end. */
 void tcp_greeting_write(const struct tcp_greeting *greeting, uint8_t ret_bytes[TCP_GREETING_BYTES])
 {
     memcpy(ret_bytes, opening, sizeof(opening));
@@ -112,6 +121,7 @@ int tcp_greeting_read(const uint8_t bytes[TCP_GREETING_BYTES], struct tcp_greeti
     return 0;
 }
 
+/* Writes an answer: the agreed mode, how the sender wants messages to travel, and the proof. */
 void tcp_answer_write(const struct tcp_answer *answer, uint8_t ret_bytes[TCP_ANSWER_BYTES])
 {
     ret_bytes[0] = (uint8_t)answer->mode;
@@ -129,6 +139,7 @@ int tcp_answer_read(const uint8_t bytes[TCP_ANSWER_BYTES], struct tcp_answer *re
     return 0;
 }
 
+/* tcp_head_write and tcp_head_read: the head of a message, its tag and its length, 8 bytes each. */
 void tcp_head_write(const struct tcp_head *head, uint8_t ret_bytes[TCP_HEAD_BYTES])
 {
     wire_put(ret_bytes, head->tag, 8);

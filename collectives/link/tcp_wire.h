@@ -6,9 +6,9 @@
  *     then both sides: head, message, head, message, ... ; in records (seal/record.h), if the two
  *     have agreed so
  *
- * Greeting and answer prove that their senders have the secret of the round: an HMAC under a key of
- * this connection and direction (tcp_proof.h). The token of an address is random and not secret.
- * The keys are derived from it, so the keys of one link do not fit another link.
+ * Greeting and answer prove that their senders have the secret of the round: each holds an HMAC
+ * under a key of this connection and direction (tcp_proof.h). The token in an address is random and
+ * not secret. The keys are derived from it too, so the keys of one link do not fit another link.
  */
 #ifndef COLLECTIVES_LINK_TCP_WIRE_H
 #define COLLECTIVES_LINK_TCP_WIRE_H
@@ -29,8 +29,8 @@ struct tcp_address { /* where a link listens, and its token for one peer */
     uint8_t token[TCP_TOKEN_BYTES];
 };
 void tcp_address_write(const struct tcp_address *address, uint8_t ret_bytes[TCP_ADDRESS_BYTES]);
-int tcp_address_read(const uint8_t *bytes, size_t length,
-                     struct tcp_address *ret_address) MUST_CHECK; /* HVD_E_PROTO */
+int tcp_address_read(const uint8_t *bytes, size_t length, struct tcp_address *ret_address)
+    MUST_CHECK; /* HVD_E_PROTO: the bytes are no address */
 
 /* How a side wants the messages to travel. `least`: the weakest mode that it accepts; `most`: the
  * strongest mode that it wants. tcp_wish_agree returns the mode that two sides use. */
@@ -46,15 +46,16 @@ struct tcp_greeting {
     uint8_t proof[SEAL_PROOF_BYTES]; /* proves all bytes of the greeting before it */
 };
 struct tcp_answer {
-    enum seal_mode mode; /* the result of tcp_wish_agree for both wishes */
-    struct tcp_wish wish;
+    enum seal_mode mode;             /* the result of tcp_wish_agree for both wishes */
+    struct tcp_wish wish;            /* the sender's own wish */
     uint8_t proof[SEAL_PROOF_BYTES]; /* proves the greeting, and the answer's bytes before it */
 };
 void tcp_challenge_write(const uint8_t nonce[SEAL_NONCE_BYTES],
                          uint8_t ret_bytes[TCP_CHALLENGE_BYTES]);
 void tcp_greeting_write(const struct tcp_greeting *greeting, uint8_t ret_bytes[TCP_GREETING_BYTES]);
 void tcp_answer_write(const struct tcp_answer *answer, uint8_t ret_bytes[TCP_ANSWER_BYTES]);
-/* HVD_E_PROTO: the bytes are not a challenge, greeting or answer. */
+/* Read one of the three messages. HVD_E_PROTO: the bytes are not a challenge, greeting or answer.
+ */
 int tcp_challenge_read(const uint8_t bytes[TCP_CHALLENGE_BYTES],
                        uint8_t ret_nonce[SEAL_NONCE_BYTES]) MUST_CHECK;
 int tcp_greeting_read(const uint8_t bytes[TCP_GREETING_BYTES],
@@ -62,14 +63,14 @@ int tcp_greeting_read(const uint8_t bytes[TCP_GREETING_BYTES],
 int tcp_answer_read(const uint8_t bytes[TCP_ANSWER_BYTES],
                     struct tcp_answer *ret_answer) MUST_CHECK;
 
-struct tcp_head { /* the head of a message */
+struct tcp_head { /* what precedes the bytes of a message on a connection */
     uint64_t tag, length;
 };
 void tcp_head_write(const struct tcp_head *head, uint8_t ret_bytes[TCP_HEAD_BYTES]);
 void tcp_head_read(const uint8_t bytes[TCP_HEAD_BYTES], struct tcp_head *ret_head);
 
-/* wire_put writes a little-endian number of `bytes` bytes, wire_get reads one. For all wire formats
- * of this folder and of meet_wire.h. */
+/* wire_put writes a number in `bytes` bytes, little-endian; wire_get reads one. For all wire
+ * formats of this folder and of meet_wire.h. */
 void wire_put(uint8_t *at, uint64_t value, size_t bytes);
 uint64_t wire_get(const uint8_t *at, size_t bytes);
 
