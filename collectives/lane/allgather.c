@@ -2,7 +2,7 @@
  * allgather.c: every member of a lane gets the block of every other member; called by the allgather
  * of a group.
  *
- * Small blocks are copied into one buffer and travel in log2(size) steps (lane_gather). Large
+ * Small blocks are copied into one buffer and are sent in log2(size) steps (lane_gather). Large
  * blocks go around the row without a copy: in each step a member passes on the block that came in
  * the step before.
  */
@@ -21,8 +21,8 @@ static uint32_t packed_at(const struct lane *lane, uint32_t place)
     return (lane->index + lane->size - place) % lane->size;
 }
 
-/* Gives every member the blocks of all members (lane.h). Small blocks and large ones go
- * different ways; both end with lane_settle, which waits for all messages, because the caller
+/* Gives every member the blocks of all members (lane.h). Small blocks and large ones are moved by
+ * different algorithms; both end with lane_settle, which waits for all messages, because the caller
  * may use the blocks' memory after the return. */
 int lane_allgather(struct lane *lane, uint8_t *const *blocks, const size_t *lengths)
 {
@@ -40,7 +40,7 @@ int lane_allgather(struct lane *lane, uint8_t *const *blocks, const size_t *leng
     }
     if (!small) {
         /* Large blocks go around the row: in each step this member sends the block that it got in
-         * the step before, and receives the next one from the member before it. */
+         * the step before, and receives another block from the member before it. */
         first = lane_take(lane, lane->size - 1);
         for (uint32_t step = 0; step < lane->size - 1 && !rc; step++) {
             uint32_t out = (lane->index + lane->size - step) % lane->size;

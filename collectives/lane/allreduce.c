@@ -28,7 +28,7 @@ static struct numbers numbers_for(struct lane *lane, void *work, void *out,
 }
 
 /* Reduces the numbers of all members with this algorithm; lane.h describes the arguments. A member
- * that is alone in the lane only turns its work numbers into results. */
+ * that is alone in the lane only turns its own numbers from the work type into results. */
 int lane_allreduce(struct lane *lane, void *work, void *out, size_t count,
                    const struct reduction *how, enum lane_algorithm algorithm)
 {

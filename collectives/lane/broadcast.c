@@ -10,9 +10,9 @@
 #include "collectives/lane/lane_internal.h"
 
 /* Brings the `length` bytes of the member with index `root` to all members of the lane. `place` is
- * this member's distance from the root in the row, 0 for the root itself. The parent is the member
- * whose place lacks the lowest set bit of ours; the children are those at the smaller powers of
- * two. */
+ * this member's distance from the root in the row, 0 for the root itself. The place of its parent
+ * is this member's place without the lowest set bit; the children are at the smaller powers of two
+ * after this member. */
 int lane_broadcast(struct lane *lane, void *bytes, size_t length, uint32_t root)
 {
     struct traffic *traffic = lane->traffic;
@@ -29,7 +29,7 @@ int lane_broadcast(struct lane *lane, void *bytes, size_t length, uint32_t root)
         return 0;
     while (distance < lane->size && !(place & distance))
         distance *= 2;
-    parent = lane_before(lane, distance); /* used by every member but the root */
+    parent = lane_before(lane, distance); /* not used by the root */
     for (distance /= 2; distance; distance /= 2) {
         if (place + distance < lane->size)
             children[child_count++] = lane_after(lane, distance);

@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-#define STEPS 32
+#define STEPS 32 /* the steps double the blocks of a member: enough for 2^32 members */
 
-/* Returns the bytes of the first `count` blocks. */
+/* Returns the bytes of the first `count` blocks together. */
 static size_t gather_sum_of(const size_t *lengths, uint32_t count)
 {
     size_t sum = 0;
@@ -23,8 +23,8 @@ static size_t gather_sum_of(const size_t *lengths, uint32_t count)
 }
 
 /* Collects the blocks of all members in `packed`. The order of `packed` and `lengths`: the own
- * block first, then that of the member before, and so on back along the row. A member that has
- * `have` blocks sends its first `more` blocks to the member `have` places after it, and appends
+ * block first, then that of the member before this one, and so on back along the row. A member that
+ * has `have` blocks sends its first `more` blocks to the member `have` places after it, and appends
  * those of the member `have` places before it. The caller waits for the sends (lane_settle). */
 int lane_gather(struct lane *lane, uint8_t *packed, const size_t *lengths)
 {
@@ -60,7 +60,7 @@ int lane_gather(struct lane *lane, uint8_t *packed, const size_t *lengths)
 }
 
 /* The algorithm LANE_GATHER: every member gets the numbers of all members, and reduces them by
- * itself. The scratch memory holds the lengths of the blocks, and behind them the blocks. */
+ * itself. The scratch memory holds the lengths of the blocks and, after them, the blocks. */
 int lane_gather_numbers(struct numbers *numbers)
 {
     uint32_t size = numbers->lane->size, index = numbers->lane->index;
@@ -94,7 +94,7 @@ int lane_gather_numbers(struct numbers *numbers)
 
 /* Waits until all members of the lane have called lane_barrier. In the step of distance d a member
  * gets a message from the member d places before it, which has already got messages itself. So
- * after this step the member knows that the 2d - 1 members before it have called. */
+ * after this step the member knows that the 2d - 1 members before it have called lane_barrier. */
 int lane_barrier(struct lane *lane)
 {
     uint8_t said = 0, heard = 0;
@@ -110,7 +110,8 @@ int lane_barrier(struct lane *lane)
             .from = lane_before(lane, distance),
             .out = &said,
             .in = &heard,
-            /* one byte; none if the opening message has already told this */
+            /* one byte; none if the opening message of the operation was the message of this step
+             */
             .out_bytes = !(opening && lane->said.takes_first),
             .in_bytes = !(opening && lane->heard.takes_first),
         };

@@ -22,11 +22,14 @@ size_t numbers_at(const struct numbers *numbers, uint32_t part)
     return before;
 }
 
+/* How many numbers a part has (numbers_at). */
 size_t numbers_of(const struct numbers *numbers, uint32_t part)
 {
     return numbers_at(numbers, part + 1) - numbers_at(numbers, part);
 }
 
+/* The scratch memory for `count` numbers that arrive: no more than the segments that are under way
+ * at a time, because numbers_merge reduces each segment as soon as it has come. */
 size_t numbers_window(const struct numbers *numbers, size_t count)
 {
     size_t window = TRAFFIC_WINDOW * numbers->lane->traffic->segment_bytes;
@@ -35,15 +38,16 @@ size_t numbers_window(const struct numbers *numbers, size_t count)
     return bytes < window ? bytes : window;
 }
 
+/* The argument of merge_arrived. `into`: our numbers, into which the peer's are reduced. */
 struct merging {
     const struct numbers *numbers;
     uint8_t *into;
     bool theirs_first;
 };
 
-/* Reduces a segment of the peer's numbers into ours: callback of traffic_exchange, in order, while
- * later segments are still on their way. `at`: where the segment begins in the peer's message, in
- * bytes; `bytes`: the segment, in the scratch memory. */
+/* Reduces a segment of the peer's numbers into ours. traffic_exchange calls this for each segment,
+ * in order, while later segments are still under way. `at`: where the segment begins in the peer's
+ * message, in bytes; `bytes`: the segment, in the scratch memory. */
 static void merge_arrived(void *arg, size_t at, const void *bytes, size_t length)
 {
     const struct merging *merging = arg;
@@ -55,9 +59,9 @@ static void merge_arrived(void *arg, size_t at, const void *bytes, size_t length
     reduce_two(into, left, right, length / numbers->work_bytes, numbers->how);
 }
 
-/* Sends a part of this member's numbers, receives the same part of a peer's numbers, and reduces
- * the peer's numbers into those of this member. The scratch memory holds only TRAFFIC_WINDOW
- * segments, so its segments are used again and again (`in_cycle`). */
+/* Sends a part of this member's numbers, receives a part of a peer's numbers, and reduces the
+ * peer's numbers into those of this member. The scratch memory holds only TRAFFIC_WINDOW segments,
+ * so it is used again and again (`in_cycle`). */
 int numbers_merge(const struct numbers *numbers, uint32_t step, const struct merge *merge)
 {
     size_t width = numbers->work_bytes;
@@ -95,8 +99,9 @@ int numbers_pass(const struct numbers *numbers, uint32_t step, const struct merg
 
 /* Serves the members of a lane that are in no pair, because the size of the lane is not a power
  * of two (`is_past`: this member is one of them). Each of them has a counterpart `power` places
- * lower. Before the pairs work (back is false) it gives its numbers to its counterpart;
- * afterwards (back is true) it gets the result from there. All other members do nothing here. */
+ * lower. Before the pairs work (`back` is false) it gives its numbers to its counterpart;
+ * afterwards (`back` is true) it gets the result from its counterpart. A member without a
+ * counterpart exchanges nothing here. */
 int numbers_fold(const struct numbers *numbers, uint32_t step, bool back)
 {
     const struct lane *lane = numbers->lane;
@@ -115,12 +120,15 @@ int numbers_fold(const struct numbers *numbers, uint32_t step, bool back)
     return back ? numbers_pass(numbers, step, &merge) : numbers_merge(numbers, step, &merge);
 }
 
+/* Allocates the scratch memory of an algorithm; numbers_end frees it. */
 int numbers_begin(struct numbers *numbers, size_t scratch_bytes)
 {
     numbers->scratch = mem_alloc(scratch_bytes);
     return numbers->scratch ? 0 : HVD_E_NOMEM;
 }
 
+/* Waits until the messages of an algorithm are sent or received (lane_settle), so that nothing uses
+ * the scratch memory any more, and frees that memory. */
 int numbers_end(struct numbers *numbers, int rc)
 {
     rc = lane_settle(numbers->lane, rc);

@@ -30,13 +30,15 @@
 
 #include <string.h>
 
-#define OPENING_TAG 0
+#define OPENING_TAG 0 /* of all opening messages, whose operation is not known yet */
 
+/* The rank of the member `distance` places after this member in the row, which is a circle. */
 uint32_t lane_after(const struct lane *lane, uint32_t distance)
 {
     return lane->ranks[(lane->index + distance) % lane->size];
 }
 
+/* The rank of the member `distance` places before this member in the row, which is a circle. */
 uint32_t lane_before(const struct lane *lane, uint32_t distance)
 {
     return lane->ranks[(lane->index + lane->size - distance) % lane->size];
@@ -78,6 +80,8 @@ size_t lane_partners(uint32_t index, uint32_t size, uint32_t ret_partners[LANE_P
     return count;
 }
 
+/* Reserves step numbers: all steps of an operation have different ones, also those of the
+ * algorithms that an operation calls one after another. Returns the first. */
 uint32_t lane_take(struct lane *lane, uint32_t steps)
 {
     uint32_t first = lane->steps;
@@ -86,15 +90,16 @@ uint32_t lane_take(struct lane *lane, uint32_t steps)
     return first;
 }
 
-/* Returns the tag of a step. Tags repeat after 65535 steps. That is safe: two messages with the
- * same tag between the same two members arrive in the order in which they were sent. */
+/* Returns the tag of the messages of a step: the hash of the operation and the step's number. Tags
+ * repeat after 65535 steps. That is safe: two messages with the same tag between the same two
+ * members arrive in the order in which they were sent. */
 uint64_t lane_tag(const struct lane *lane, uint32_t step)
 {
     return (lane->key & ~UINT64_C(0xffff)) | (step % 0xffff + 1);
 }
 
 /* Ends all messages that this member has begun (lane_internal.h). `rc` is the caller's result so
- * far; HVD_DONE, which is positive, is not an error. */
+ * far; HVD_DONE, which is positive, is not an error, so then it waits for the messages too. */
 int lane_settle(struct lane *lane, int rc)
 {
     int end = rc < 0 ? rc : traffic_await_all(lane->traffic);
@@ -104,8 +109,8 @@ int lane_settle(struct lane *lane, int rc)
     return end ? end : rc;
 }
 
-/* Sends our opening message to the next member of the row; only the used bytes of `first` travel.
- * */
+/* Sends our opening message to the next member of the row; of `first` only the bytes that are used.
+ */
 static int opening_say(struct lane *lane, const struct fingerprint *fingerprint)
 {
     struct lane_opening *said = &lane->said;
@@ -115,9 +120,12 @@ static int opening_say(struct lane *lane, const struct fingerprint *fingerprint)
                         offsetof(struct lane_opening, first) + said->length);
 }
 
+/* Sends our second opening message, with the operation that we have learnt: the first one said only
+ * that this member has joined (JOIN). */
 static int opening_say_again(struct lane *lane, const struct fingerprint *fingerprint)
 {
-    int rc = lane_settle(lane, 0); /* waits, because `said` still holds our first message */
+    /* wait, because the link may still send the first message from `said` */
+    int rc = lane_settle(lane, 0);
 
     return rc ? rc : opening_say(lane, fingerprint);
 }
@@ -135,6 +143,7 @@ static int opening_hear(struct lane *lane, const struct fingerprint *say)
     return rc ? rc : traffic_await(lane->traffic, place);
 }
 
+/* true: the member before us in the row has said that it has joined (hvd_join). */
 static bool heard_join(const struct lane *lane)
 {
     return lane->heard.fingerprint.kind == COLL_JOIN;
@@ -142,8 +151,8 @@ static bool heard_join(const struct lane *lane)
 
 /* Opens an operation (lane.h): each member sends its fingerprint to the next member of the row;
  * the table at the top of this file has the order. `joined`: this member has called hvd_join, so
- * it does not know the operation yet. `again`: the member before us has sent JOIN, so a second
- * message of it follows. */
+ * it does not know the operation yet. `again`: the member before us has sent JOIN, so that member
+ * sends a second message. */
 int lane_open_with(struct lane *lane, const struct fingerprint *ours, const void *first,
                    size_t length, struct fingerprint *ret_theirs)
 {
@@ -203,13 +212,14 @@ int lane_open_with(struct lane *lane, const struct fingerprint *ours, const void
     return joined && heard_join(lane) ? HVD_DONE : 0;
 }
 
+/* Opens an operation whose opening message carries no first step (lane.h): NULL, 0. */
 int lane_open(struct lane *lane, const struct fingerprint *ours, struct fingerprint *ret_theirs)
 {
     return lane_open_with(lane, ours, NULL, 0, ret_theirs);
 }
 
 /* Called when a member of this host has ended (COLL_END) and another member of this host calls
- * an operation, which can never run then. Tells that to the next member of the row (lane.h).
+ * an operation, which can never run then. Sends the next member of the row a COLL_END (lane.h).
  * Waits for no answer, and ignores a failure, because the round ends anyway. */
 void lane_open_ended(struct lane *lane, const struct fingerprint *ours)
 {

@@ -1,8 +1,8 @@
 /*
  * order.c: LANE_ORDER, for jobs with --fixed-order. Each member gets its part of the numbers from
- * all members and adds these in the order of the row, for every message size. So the sum does not
- * depend on how the numbers were divided among the members. Every two members of the lane need a
- * link.
+ * all members and adds these numbers in the order of the row, for every message size. So the sum
+ * does not depend on how the numbers were divided among the members. Every two members of the lane
+ * need a link.
  *
  * An allreduce handles at most CHUNK_BYTES of the numbers at a time, so that the scratch memory
  * stays small.
@@ -23,7 +23,8 @@ static uint8_t *block_of(const struct numbers *numbers, uint32_t from)
 }
 
 /* Gets the numbers of our part from all members, and reduces them into `to`, in the result's type.
- * The sum begins with the numbers of member 0, wherever we are in the row. */
+ * The sum begins with the numbers of member 0, wherever we are in the row. The caller calls
+ * numbers_end, also after a failure. */
 static int order_reduce_part(struct numbers *numbers, uint8_t *to)
 {
     struct lane *lane = numbers->lane;
@@ -46,7 +47,7 @@ static int order_reduce_part(struct numbers *numbers, uint8_t *to)
 
         rc = traffic_exchange(lane->traffic, lane_tag(lane, first + distance), &exchange);
     }
-    /* later receives write results into the memory that these sends still read */
+    /* wait: after the return the caller receives results into memory that these sends still read */
     rc = lane_settle(lane, rc);
     if (rc)
         return rc;
@@ -58,7 +59,8 @@ static int order_reduce_part(struct numbers *numbers, uint8_t *to)
 }
 
 /* LANE_ORDER: chunk by chunk, each member reduces its own part of the chunk, and sends the result
- * to all others. numbers_end follows each chunk, because each chunk has its own scratch memory. */
+ * to all others. numbers_end follows each chunk, because order_reduce_part has allocated scratch
+ * memory for that chunk. */
 int lane_order_numbers(struct numbers *numbers)
 {
     struct lane *lane = numbers->lane;
@@ -75,7 +77,8 @@ int lane_order_numbers(struct numbers *numbers)
         chunk.out = numbers->out + at * numbers->bytes;
         own_at = numbers_at(&chunk, lane->index);
         rc = order_reduce_part(&chunk, chunk.out + own_at * chunk.bytes);
-        /* send the result of our part to every member, and receive the results of their parts */
+        /* send the result of our part to every member, and receive from each the result of its part
+         */
         first = lane_take(lane, lane->size);
         for (uint32_t distance = 1; distance < lane->size && !rc; distance++) {
             uint32_t from = (lane->index + lane->size - distance) % lane->size;
@@ -95,6 +98,7 @@ int lane_order_numbers(struct numbers *numbers)
     return rc;
 }
 
+/* The reduce-scatter of LANE_ORDER: each member reduces its own part, and keeps it. */
 int lane_order_scatter(struct numbers *numbers)
 {
     return numbers_end(numbers, order_reduce_part(numbers, numbers->out));

@@ -4,16 +4,19 @@
  * compute the same result.
  *
  * The members in pairs are a power of two (lane_power). Each further member gives its numbers to
- * one of them before the pairs work, and gets the result from it afterwards (numbers_fold).
+ * one of these members before the pairs work, and gets the result from it afterwards
+ * (numbers_fold).
  */
 #include "base/panic.h"
 #include "collectives/lane/lane_internal.h"
 
-#define STEPS     64
+#define STEPS     64 /* more step numbers than an operation uses: BACK and LAST are fixed */
 #define BACK      24 /* number of the step in which the first results are sent back */
-#define LAST      48
-#define DEPTH_MAX 20 /* most halvings: 2^17 members are the limit (LIMIT_WORKERS) */
+#define LAST      48 /* number of the step in which members without a pair get the result */
+#define DEPTH_MAX 20 /* entries for the halvings: at most 17, as a job has at most 2^17 workers */
 
+/* The rank of the partner at this distance, a power of two: its index differs from ours in that
+ * bit. */
 static uint32_t other_of(const struct lane *lane, uint32_t distance)
 {
     return lane->ranks[lane->index ^ distance];
@@ -50,7 +53,8 @@ int lane_double_numbers(struct numbers *numbers)
         if (!rc)
             reduce_two(numbers->work, low, high, numbers->count, numbers->how);
     }
-    /* members without a pair get the results in their own type from the fold below */
+    /* members without a pair have no sums: they get results, in their own type, from numbers_fold
+     */
     if (!rc && in_pairs)
         reduce_narrow(numbers->out, numbers->work, numbers->count, numbers->how);
     if (!rc)
@@ -59,6 +63,7 @@ int lane_double_numbers(struct numbers *numbers)
     return numbers_end(numbers, rc);
 }
 
+/* Some of the numbers: `count` of them, from index `at` on. */
 struct range {
     size_t at, count;
 };
@@ -78,13 +83,13 @@ static struct merge pair_step(const struct lane *lane, uint32_t distance, struct
 }
 
 /* LANE_HALVE: with each partner a member gives away half of its range and reduces the other half.
- * Then the results go back the same way. A member that is not in a pair takes part only in the two
- * folds. */
+ * Then the partners exchange their results in the opposite order, from the nearest to the farthest.
+ * A member that is not in a pair takes part only in the two folds. */
 int lane_halve_numbers(struct numbers *numbers)
 {
     struct lane *lane = numbers->lane;
     /* ours[0]: all numbers; ours[i]: the range that this member reduces after i halvings;
-     * theirs[i]: the range that the partner reduces */
+     * theirs[i]: the range that the partner of that halving reduces */
     struct range ours[DEPTH_MAX] = { { 0, numbers->count } }, theirs[DEPTH_MAX] = { { 0, 0 } };
     uint32_t first = lane_take(lane, STEPS), step = first + 1, distance;
     bool halves = lane->index < lane_power(lane);
@@ -122,8 +127,8 @@ int lane_halve_numbers(struct numbers *numbers)
 
         rc = numbers_pass(numbers, step++, &pass);
     }
-    /* The sends may still read the memory into which the next step receives results. This holds
-     * also for the members that are in no pair (index lane_power or more). */
+    /* The sends may still read the memory into which numbers_fold receives results. This is so also
+     * on the members that are in no pair (index lane_power or more). */
     rc = lane_settle(lane, rc);
     if (!rc)
         /* true: members without a pair get the results */

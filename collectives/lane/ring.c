@@ -8,8 +8,8 @@
 #include "base/panic.h"
 #include "collectives/lane/lane_internal.h"
 
-/* Describes one step: sends part number `out` to the next member of the row, and receives part
- * number `out` - 1 from the member before us. */
+/* Describes one step of the ring: sends part number `out` to the next member of the row, and
+ * receives part number `out` - 1 from the member before us. */
 static struct merge ring_step(const struct numbers *numbers, uint32_t out)
 {
     const struct lane *lane = numbers->lane;
@@ -26,9 +26,9 @@ static struct merge ring_step(const struct numbers *numbers, uint32_t out)
     };
 }
 
-/* Makes the size - 1 reducing steps, with step numbers from `first` on. In the last step our own
- * part arrives, reduced over all other members. Afterwards `to` holds our own part of the result,
- * in the result's type. */
+/* Makes the size - 1 reducing steps of the ring, with step numbers from `first` on. In the last
+ * step our own part arrives, reduced over all other members. Afterwards `to` holds our own part of
+ * the result, in the result's type. The caller calls numbers_end, also after a failure. */
 static int reduce_around(struct numbers *numbers, uint32_t first, uint8_t *to)
 {
     struct lane *lane = numbers->lane;
@@ -74,6 +74,8 @@ int lane_ring_numbers(struct numbers *numbers)
     return numbers_end(numbers, rc);
 }
 
+/* The reduce-scatter of LANE_RING: the reducing steps alone, which leave each member its own part.
+ */
 int lane_ring_scatter(struct numbers *numbers)
 {
     uint32_t first = lane_take(numbers->lane, numbers->lane->size - 1);

@@ -20,14 +20,14 @@ void traffic_init(struct traffic *traffic, int (*lost)(void *arg, uint32_t rank)
     atomic_init(&traffic->awaited, TRAFFIC_NOBODY);
 }
 
-/* Returns the code for the caller of the lane: `rc`, or the code of the round's failure if the
- * connection to `rank` broke. */
+/* Returns `rc`; but if the connection to `rank` broke (HVD_E_LOST), tells the owner of the traffic,
+ * and returns the code of the round's failure. */
 static int traffic_outcome(const struct traffic *traffic, uint32_t rank, int rc)
 {
     return rc == HVD_E_LOST ? traffic->lost(traffic->arg, rank) : rc;
 }
 
-/* Takes the next entry of `pending` for a message. The entries are used in a cycle. So an entry
+/* Takes the next entry of `pending` for a message. The entries are used in a cycle, so an entry
  * that is still in use belongs to the oldest message, and claim_place waits for that message first.
  * *ret_place: the index of the entry. Returns the result of that wait; 0 also if the entry was
  * free. */
@@ -43,8 +43,8 @@ static int claim_place(struct traffic *traffic, uint32_t rank, size_t length, si
     return rc;
 }
 
-/* Begins to send a message, and does not wait for its end. A later message that needs the same
- * entry waits for it, or traffic_await_all at the end of the operation. */
+/* Begins to send a message, and does not wait for its end. The end is awaited by a later message
+ * that needs the same entry of `pending`, or by traffic_await_all at the end of the operation. */
 int traffic_send(struct traffic *traffic, uint32_t rank, uint64_t tag, const void *bytes,
                  size_t length)
 {
@@ -72,9 +72,9 @@ int traffic_receive(struct traffic *traffic, uint32_t rank, uint64_t tag, void *
     return traffic_outcome(traffic, rank, rc);
 }
 
-/* Waits until the message of this entry of `pending` is sent or received, and frees the entry. A
- * free entry returns 0 at once. While this member waits, `awaited` shows other threads which rank
- * it waits for. */
+/* Waits until the message of this entry of `pending` is sent or received, and frees the entry.
+ * Returns 0 at once for a free entry. While this member waits, `awaited` shows other threads for
+ * which rank it waits. */
 int traffic_await(struct traffic *traffic, size_t place)
 {
     struct traffic_pending *pending = &traffic->pending[place];
@@ -103,8 +103,8 @@ int traffic_await_all(struct traffic *traffic)
     return rc;
 }
 
-/* Gives up all messages that are under way, after a failure: their memory belongs to the caller
- * again. */
+/* Drops all messages that are under way, after a failure: their memory belongs to the caller again.
+ */
 void traffic_drop_all(struct traffic *traffic)
 {
     for (size_t i = 0; i < TRAFFIC_PENDING_MAX; i++) {
@@ -116,11 +116,14 @@ void traffic_drop_all(struct traffic *traffic)
     }
 }
 
+/* How many segments a message of `bytes` bytes has. */
 size_t traffic_segments(const struct traffic *traffic, size_t bytes)
 {
     return bytes / traffic->segment_bytes + (bytes % traffic->segment_bytes != 0);
 }
 
+/* How many bytes segment number `segment` has in a message of `bytes` bytes: the last is shorter.
+ */
 size_t traffic_segment(const struct traffic *traffic, size_t bytes, size_t segment)
 {
     size_t left = bytes - segment * traffic->segment_bytes;
@@ -128,18 +131,18 @@ size_t traffic_segment(const struct traffic *traffic, size_t bytes, size_t segme
     return left < traffic->segment_bytes ? left : traffic->segment_bytes;
 }
 
-/* Returns the memory into which this segment is received. */
+/* Returns the memory into which this segment is received; `in_cycle`: the window is used again. */
 static uint8_t *memory_of_segment(const struct traffic *traffic, const struct exchange *exchange,
                                   size_t segment)
 {
-    size_t slot = exchange->in_cycle ? segment % TRAFFIC_WINDOW : segment;
+    size_t index = exchange->in_cycle ? segment % TRAFFIC_WINDOW : segment;
 
-    return (uint8_t *)exchange->in + slot * traffic->segment_bytes;
+    return (uint8_t *)exchange->in + index * traffic->segment_bytes;
 }
 
 /* Sends one long message and receives another at the same time, in segments. In each direction at
- * most TRAFFIC_WINDOW segments are under way. So iteration i begins segment i in both directions,
- * and ends the receive of segment i - TRAFFIC_WINDOW. */
+ * most TRAFFIC_WINDOW segments are under way: iteration i begins segment i in both directions, and
+ * ends the receive of segment i - TRAFFIC_WINDOW. */
 int traffic_exchange(struct traffic *traffic, uint64_t tag, const struct exchange *exchange)
 {
     size_t in = traffic_segments(traffic, exchange->in_bytes);

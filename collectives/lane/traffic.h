@@ -11,13 +11,13 @@
 #include <stdatomic.h>
 
 #define TRAFFIC_PENDING_MAX 16
-#define SEGMENT_BYTES       ((size_t)1024 * 1024)
-#define TRAFFIC_NOBODY      UINT32_MAX
+#define SEGMENT_BYTES       ((size_t)1024 * 1024) /* unless the link sets another size */
+#define TRAFFIC_NOBODY      UINT32_MAX            /* no rank */
 
 struct traffic_pending {
     struct link_request *request; /* NULL: this entry is free */
-    uint32_t rank;
-    size_t length;
+    uint32_t rank;                /* the rank to which the message goes, or from which it comes */
+    size_t length;                /* bytes of the message */
 };
 
 struct traffic {
@@ -30,9 +30,9 @@ struct traffic {
      * link. It is a multiple of 8 and equal on all members. */
     size_t segment_bytes;
     struct traffic_pending pending[TRAFFIC_PENDING_MAX];
-    size_t next_pending;
+    size_t next_pending; /* index in `pending` for the next message: the oldest entry */
 
-    /* other threads read these two fields, to see whether the round makes progress */
+    /* other threads read `progress` and `awaited`, to see whether the round makes progress */
     atomic_uint_fast64_t progress; /* number of bytes sent and received so far */
     /* while this member waits until a message is sent or received: the rank of the other side; else
      * TRAFFIC_NOBODY */
@@ -42,8 +42,8 @@ struct traffic {
 void traffic_init(struct traffic *traffic, int (*lost)(void *arg, uint32_t rank), void *arg);
 
 /* traffic_send and traffic_receive begin a message and do not wait for its end. Each message takes
- * an entry of `pending`; *ret_place: the index of the entry. traffic_await waits for the message of
- * an entry and frees the entry. */
+ * an entry of `pending`; *ret_place: the index of the entry. traffic_await waits until the message
+ * of an entry is sent or received, and frees the entry. */
 int traffic_send(struct traffic *traffic, uint32_t rank, uint64_t tag, const void *bytes,
                  size_t length) MUST_CHECK;
 int traffic_receive(struct traffic *traffic, uint32_t rank, uint64_t tag, void *bytes,
@@ -53,21 +53,21 @@ int traffic_await_all(struct traffic *traffic) MUST_CHECK;
 void traffic_drop_all(struct traffic *traffic);
 
 /* traffic_segments: how many segments a message of `bytes` bytes has. traffic_segment: how many
- * bytes its segment number `segment` has, counted from 0. */
+ * bytes the message's segment number `segment` has, counted from 0. */
 size_t traffic_segments(const struct traffic *traffic, size_t bytes);
 size_t traffic_segment(const struct traffic *traffic, size_t bytes, size_t segment);
 
 /* Sends `out_bytes` bytes to rank `to` and receives `in_bytes` bytes from rank `from`, in segments.
- * `arrived` (may be NULL) is called for each received segment, in order; `at`: where the segment
- * begins in the message. */
-#define TRAFFIC_WINDOW 4 /* the most segments on the way at a time in each direction */
+ * `arrived` (may be NULL) is called for each received segment, in order; its argument `at`: where
+ * the segment begins in the message. */
+#define TRAFFIC_WINDOW 4 /* the most segments under way at a time in each direction */
 struct exchange {
     uint32_t to, from;
     const void *out;
     void *in;
     size_t out_bytes, in_bytes;
-    /* true: `in` has room for TRAFFIC_WINDOW segments only; each place in it is used again when its
-     * segment has been given to `arrived` */
+    /* true: `in` has room for TRAFFIC_WINDOW segments only; the memory of a segment is used for a
+     * later one when the segment has been given to `arrived` */
     bool in_cycle;
     void (*arrived)(void *arg, size_t at, const void *bytes, size_t length);
     void *arg;
