@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 /* Makes a connection over the socket `fd` (meet_calls.h). fd is -1: the connection has no socket
- * yet, and will dial. */
+ * yet, and will dial. NULL: out of memory, and `fd` is closed. */
 struct meet_conn *meet_conn_create(struct meet *meet, enum meet_conn_state state, int fd)
 {
     struct meet_conn *conn = mem_zalloc(sizeof(*conn));
 
-    /* The polled descriptors are one for each connection, the listener and the wake-up
-     * descriptor. */
+    /* Makes room to poll one descriptor more: those of all connections, the listener and `wake`
+     * are polled. */
     meet->polled.count = meet->conn_count + 2;
     if (!conn || VEC_RESERVE(&meet->polled, 1, LIMIT_WORKERS)) {
         mem_free(conn);
@@ -49,8 +49,8 @@ void meet_conn_hang_up(struct meet_conn *conn)
     buf_clear(&conn->out);
 }
 
-/* Ends a connection and forgets it everywhere. A peer may have a newer connection already
- * (meet_round_met), which stays. */
+/* Ends a connection and removes it from everything that refers to it. A peer may have a newer
+ * connection already (meet_round_met); then the peer keeps that one. */
 void meet_conn_free(struct meet_conn *conn)
 {
     meet_conn_hang_up(conn);
@@ -67,7 +67,8 @@ void meet_conn_free(struct meet_conn *conn)
     mem_free(conn);
 }
 
-/* Writes as many queued bytes as the socket takes now. The rest waits until the socket is ready. */
+/* Writes as many queued bytes as the socket takes now. The rest stays queued until the socket is
+ * ready. */
 void meet_conn_flush(struct meet_conn *conn)
 {
     while (conn->out.length) {
@@ -85,7 +86,8 @@ void meet_conn_flush(struct meet_conn *conn)
     }
 }
 
-/* Queues a frame. Without memory for the frame the connection is closed, which the peer notices. */
+/* Queues a frame, and writes what the socket takes. Without memory for the frame the connection is
+ * closed, which the peer notices. */
 void meet_conn_say(struct meet_conn *conn, const struct meet_frame *frame)
 {
     if (meet_frame_append(frame, &conn->out))
@@ -95,8 +97,8 @@ void meet_conn_say(struct meet_conn *conn, const struct meet_frame *frame)
 }
 
 /* Sends the frame with its proof: an HMAC of the frame with one of `keys`, by which the peer knows
- * the sender. If memory for the proof is out, the frame is not sent, and the connection is closed.
- * The peer notices the closed connection. */
+ * the sender. Without memory for the proof the frame is not sent, and the connection is closed,
+ * which the peer notices. */
 void meet_conn_say_proved(struct meet_conn *conn, struct proof_keys *keys,
                           const struct meet_frame *frame)
 {
@@ -108,8 +110,8 @@ void meet_conn_say_proved(struct meet_conn *conn, struct proof_keys *keys,
         meet_conn_say(conn, &proved);
 }
 
-/* Reads bytes behind those that are there already. 1: bytes were read; 0: no bytes are there now;
- * -1: the connection has ended. */
+/* Reads bytes, and puts them after those that were read before. 1: bytes were read; 0: none have
+ * come yet; -1: the connection has ended. */
 int meet_conn_read(struct meet_conn *conn)
 {
     ssize_t got;
@@ -125,8 +127,8 @@ int meet_conn_read(struct meet_conn *conn)
     return 1;
 }
 
-/* Takes the next whole frame from the bytes that were read. 1: *ret_frame is that frame; 0: it is
- * not complete; a code: the bytes are no frame. */
+/* Takes the next whole frame from the bytes that were read. 1: *ret_frame is that frame; 0: the
+ * frame is not complete yet; a negative code: the bytes are no frame. */
 int meet_conn_next(struct meet_conn *conn, struct meet_frame *ret_frame)
 {
     size_t used;

@@ -2,12 +2,12 @@
  * handshake.c: how two peers of a round connect and prove that they are members (then they have
  * "met"); called by meet.c.
  *
- * The side that accepts says CHALLENGE at once. The side that dials says HELLO, with the round and
- * the roster, and with two proofs that are good for this connection alone: that it has the contact
- * of the other side, and that it has the secret of the round. The side that accepts answers
- * WELCOME, which proves that it is a member too, or REFUSED with the reason; or, if it has not
- * joined that round yet, it parks (keeps) the connection until it joins the round. A connection
- * whose proof is wrong is closed without a word. Invariant: the connection of a peer changes only
+ * The side that accepts sends a CHALLENGE at once. The side that dials sends a HELLO, with the
+ * round and the roster, and with two proofs that are good for this connection alone: that it has
+ * the contact of the other side, and that it has the secret of the round. The side that accepts
+ * answers WELCOME, which proves that it is a member too, or REFUSED with the reason; or, if it has
+ * not joined that round yet, it parks (keeps) the connection until it joins the round. A connection
+ * whose proof is wrong is closed without a word. Invariant: a peer gets another connection only
  * after a proof of that peer.
  */
 #include "base/limits.h"
@@ -18,15 +18,15 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define RETRY_US     5000 /* doubled with each try, up to RETRY_MAX_US */
-#define RETRY_MAX_US 200000
+#define RETRY_US     5000   /* the wait before the second dial; doubled with each try */
+#define RETRY_MAX_US 200000 /* the longest wait between two dials */
 
 /* Parked connections may use 1 / PARKED_SHARE of the descriptors of this process. A peer whose
- * connection is closed for that reason dials again. */
+ * parked connection is closed, because too many are parked, dials again. */
 #define PARKED_SHARE 4
 
-/* A peer is given up after this many tries that found no free descriptor; they take more than a
- * second. */
+/* A peer counts as missed after this many tries to dial it that found no free descriptor; they take
+ * more than a second. */
 #define STARVED_TRIES 10
 
 #define OTHER_ROUND                                                                             \
@@ -41,10 +41,11 @@
 
 /* ---- the side that dials ---- */
 
-/* Closes the socket, and plans the next dial: after RETRY_US, doubled with each try, at most
- * RETRY_MAX_US. */
+/* Closes the socket, and sets the time of the next dial: after RETRY_US, doubled with each try, at
+ * most RETRY_MAX_US. */
 static void conn_dial_later(struct meet_conn *conn, int64_t now_us)
 {
+    /* 5000 shifted by 6 is more than RETRY_MAX_US already */
     int64_t wait_us = RETRY_US << (conn->tries < 6 ? conn->tries : 6);
 
     meet_conn_hang_up(conn);
@@ -54,7 +55,7 @@ static void conn_dial_later(struct meet_conn *conn, int64_t now_us)
 }
 
 /* Handles a dial that failed. fault: the errno of the dial. A worker listens before its contact is
- * told to others, so a refusal means that the worker has died. Without a free descriptor this
+ * told to others, so a refused dial means that the worker has died. Without a free descriptor this
  * process tries again, up to STARVED_TRIES. */
 static void conn_dial_failed(struct meet_conn *conn, int fault, int64_t now_us)
 {
@@ -66,15 +67,15 @@ static void conn_dial_failed(struct meet_conn *conn, int fault, int64_t now_us)
         conn_dial_later(conn, now_us);
 }
 
-/* Begins to connect to the peer. Does not wait: handshake_ready hears when the kernel has
- * connected. */
+/* Begins to connect to the peer. Does not wait: poll reports when the kernel has connected, and
+ * handshake_ready goes on. */
 static void conn_dial(struct meet_conn *conn, int64_t now_us)
 {
     const struct meet_contact *contact = &conn->peer->contact;
     struct endpoint endpoint;
 
     conn->state = CONN_DIALS;
-    errno = EINVAL;
+    errno = EINVAL; /* the errno of the failure if the contact's host is no numeric address */
     if (!endpoint_parse(contact->host, contact->port, &endpoint))
         conn->fd = socket_dial(&endpoint);
     if (conn->fd < 0)
@@ -83,8 +84,9 @@ static void conn_dial(struct meet_conn *conn, int64_t now_us)
 
 /* ---- the side that accepts ---- */
 
-/* Tells the side that dialled why it is refused, and closes the connection. The proof shows only
- * that this side has the contact, because the two sides may have no common round. */
+/* Tells the side that dialled why it is refused, and closes the connection. The proof of the
+ * REFUSED shows only that this side has the contact, because the two sides may have no common
+ * round. */
 static void conn_refuse(struct meet_conn *conn, int code, const char *why)
 {
     struct meet_frame refused = { .kind = MEET_REFUSED, .code = code, .rank = MEET_NOBODY };
@@ -108,21 +110,23 @@ void handshake_challenge(struct meet_conn *conn)
     meet_conn_say(conn, &challenge);
 }
 
+/* true: the HELLO is for a group that its members alone open (meet.h), not for a round. */
 static bool hello_is_of_group(const struct meet_frame *hello)
 {
     return hello->round & MEET_OF_GROUP;
 }
 
-/* true: the HELLO means this round, or this group. In a round there are many groups, which only the
- * rosters tell apart; but in a round of all members another roster is a mismatch. */
+/* true: the HELLO is for this round, or for this group. In a round there are many groups, which
+ * only their rosters tell apart; but in a round of all members another roster is a mismatch, which
+ * judge_parked refuses. */
 static bool hello_means(const struct meet_frame *hello, const struct meet_round *round)
 {
     return hello->round == round->spec.round && !round->left &&
            (!hello_is_of_group(hello) || hello->roster == round->spec.roster);
 }
 
-/* true: this process may still join what the HELLO means: a later round, or a group of a round that
- * this process has not left. */
+/* true: this process may still join what the HELLO is for: a later round, or a group of a round
+ * that this process has not left. */
 static bool hello_is_early(const struct meet *meet, const struct meet_frame *hello)
 {
     uint64_t number = hello->round & ~MEET_OF_GROUP;
@@ -138,8 +142,8 @@ static bool hello_is_early(const struct meet *meet, const struct meet_frame *hel
     return false;
 }
 
-/* Decides about a connection that has proved that it has the contact: its peer is met, stays parked
- * for later, or is refused. */
+/* Decides about a connection that has proved that it has the contact: its peer is met; or the
+ * connection stays parked until this process joins the round; or the peer is refused. */
 static void judge_parked(struct meet_conn *conn)
 {
     const struct meet_frame *hello = &conn->hello;
@@ -157,7 +161,7 @@ static void judge_parked(struct meet_conn *conn)
         if (!round && hello_means(hello, one))
             round = one;
     }
-    /* this process has not joined that round yet: the peer waits, unless too many peers wait
+    /* this process has not joined that round yet: the connection waits, unless too many wait
      * already */
     if (!round && hello_is_early(meet, hello)) {
         /* most descriptors are left to the user's program */
@@ -172,7 +176,7 @@ static void judge_parked(struct meet_conn *conn)
         return;
     }
     for (size_t i = 0; i < round->spec.peer_count && !peer; i++) {
-        /* `dialled` peers do not dial us: we dial them */
+        /* a peer with `dialled` does not dial this process: this process dials it */
         if (round->peers[i].incarnation == hello->from && !round->peers[i].dialled)
             peer = &round->peers[i];
     }
@@ -180,9 +184,9 @@ static void judge_parked(struct meet_conn *conn)
         conn_refuse(conn, HVD_E_MISMATCH, OTHER_ROUND);
         return;
     }
-    /* The peer has shown that it knows our contact, but every member of the job knows it, also one
-     * of another round. The secret of this round must be proved too; false: the peer has dialled.
-     */
+    /* The peer has shown that it has our contact, but every member of the job has it, also one
+     * of another round. The peer must prove that it has the secret of this round too; false: this
+     * side was dialled. */
     if (proof_of_round(round->secret, hello, conn->challenge, false, &conn->line) ||
         !proof_holds(&conn->line, hello, hello->proof)) {
         meet_conn_free(conn);
@@ -208,7 +212,7 @@ void handshake_begin(struct meet_round *round, int64_t now_us)
 
         if (!peer->dialled)
             continue;
-        /* -1: no socket yet; conn_dial makes it */
+        /* -1: the connection has no socket yet; conn_dial makes it */
         peer->conn = meet_conn_create(meet, CONN_WAITS, -1);
         if (!peer->conn) {
             round->spec.ops->missed(
@@ -220,7 +224,8 @@ void handshake_begin(struct meet_round *round, int64_t now_us)
         peer->conn->peer = peer;
         conn_dial(peer->conn, now_us);
     }
-    /* The search begins anew each time, because judging one connection may free others. */
+    /* Judges the parked connections that need not wait any more. The search begins anew after each,
+     * because judging one connection may free others. */
     do {
         parked = NULL;
         LIST_EACH (it, &meet->conns) {
@@ -237,8 +242,8 @@ void handshake_begin(struct meet_round *round, int64_t now_us)
     } while (parked);
 }
 
-/* Answers the CHALLENGE with a HELLO, which proves that this side has the contact and the
- * secret. */
+/* Answers the CHALLENGE with a HELLO, which proves that this side has the contact of the peer and
+ * the secret of the round. */
 static void conn_say_hello(struct meet_conn *conn, const uint8_t *challenge, int64_t now_us)
 {
     const struct meet_spec *spec = &conn->round->spec;
@@ -267,8 +272,8 @@ static void conn_say_hello(struct meet_conn *conn, const uint8_t *challenge, int
 }
 
 /* Handles a frame, in the state of the connection. `frame` is NULL: the peer broke the protocol.
- * Returns false when the connection is freed, waits to dial again, or is parked, so that the caller
- * must not read on. */
+ * Returns false when the caller must not read on: the connection is freed, or waits to dial again,
+ * or is parked. */
 static bool hear_frame(struct meet_conn *conn, const struct meet_frame *frame, int64_t now_us)
 {
     /* frame NULL: the bytes of the peer are no frame. They are then treated as a HELLO, because a
@@ -294,8 +299,9 @@ static bool hear_frame(struct meet_conn *conn, const struct meet_frame *frame, i
             meet_round_missed(conn, HVD_E_PROTO, NO_MEMBER);
         return false;
     case CONN_STRANGER:
-        /* Only a HELLO that proves that the stranger has the contact of this process is accepted. A
-         * peer says nothing more until its HELLO is answered. (false: the stranger has dialled.) */
+        /* Only a HELLO that proves that the stranger has the contact of this process is accepted,
+         * and nothing may follow it: a peer sends nothing more until its HELLO is answered. (false:
+         * this side was dialled.) */
         if (!frame || conn->in_length || kind != MEET_HELLO ||
             proof_of_contact(conn->meet->contact.secret, frame, conn->challenge, false,
                              &conn->gate) ||
@@ -322,6 +328,8 @@ static bool hear_frame(struct meet_conn *conn, const struct meet_frame *frame, i
     return false;
 }
 
+/* Returns the poll events that this connection waits for: the end of the connect, or frames of the
+ * peer, and room for bytes that wait to be sent. */
 short handshake_events(const struct meet_conn *conn)
 {
     if (conn->state == CONN_DIALS)
@@ -337,7 +345,7 @@ void handshake_ready(struct meet_conn *conn, short events, int64_t now_us)
     int fault, rc;
 
     if (conn->state == CONN_DIALS) {
-        /* the connect is done: the other side sends the first frame */
+        /* the kernel has connected, or has failed to; then the other side sends the first frame */
         fault = socket_fault(conn->fd);
         if (fault)
             conn_dial_failed(conn, fault, now_us);
@@ -351,7 +359,8 @@ void handshake_ready(struct meet_conn *conn, short events, int64_t now_us)
         return;
     while ((rc = meet_conn_read(conn)) > 0) {
         door_spoke(&conn->guest);
-        /* a parked peer must send nothing more until it is met, so this one broke the protocol */
+        /* a parked peer must send nothing until it is met; this one has, so it broke the protocol
+         */
         if (conn->state == CONN_PARKED) {
             meet_conn_free(conn);
             return;
@@ -366,11 +375,11 @@ void handshake_ready(struct meet_conn *conn, short events, int64_t now_us)
             return;
         }
     }
-    /* 0: no more bytes are there now; negative: the connection has ended */
+    /* 0: no more bytes have come; negative: the connection has ended */
     if (rc == 0)
         return;
 
-    /* the connection broke */
+    /* the connection broke: dial again, or tell the owner that the peer is gone, or forget it */
     if (conn->state == CONN_CALLS || conn->state == CONN_ASKS)
         conn_dial_later(conn, now_us);
     else if (conn->state == CONN_MET)
@@ -379,6 +388,8 @@ void handshake_ready(struct meet_conn *conn, short events, int64_t now_us)
         meet_conn_free(conn);
 }
 
+/* Called at the deadline of a connection: dials again (WAITS), or ends a connection that took too
+ * long (STRANGER, PARKED). */
 void handshake_due(struct meet_conn *conn, int64_t now_us)
 {
     if (conn->state == CONN_WAITS)

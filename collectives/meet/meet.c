@@ -3,8 +3,9 @@
  * opened and closed by engine.c. Each iteration begins rounds that have arrived, carries out orders
  * and deadlines, waits for events, and hands them to handshake.c.
  *
- * A stranger (a connection that has not said HELLO) costs little: few strangers are connected at a
- * time, each for a short time, and base/door.h says which stranger is closed when a new one comes.
+ * A stranger (a connection that has not sent HELLO yet) costs little: few strangers are connected
+ * at a time, each for a short time, and base/door.h chooses which stranger is closed when a new one
+ * comes.
  */
 #include "collectives/meet/meet.h"
 
@@ -23,15 +24,15 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Without a free descriptor the listener is not polled for REST_US. After STARVED_US without a free
- * descriptor, the peers that must dial this process are given up. */
+/* Without a free descriptor the listener is not polled for REST_US. After STARVED_US without one,
+ * the peers that must dial this process count as missed. */
 #define REST_US          (50 * TIME_MS)
 #define STARVED_US       TIME_S
 
-#define ACCEPTED_AT_ONCE 64
+#define ACCEPTED_AT_ONCE 64            /* how many at a time: then members are served */
 #define CROWD_TOLD_US    (10 * TIME_S) /* time between two reports of a crowded port */
 
-/* Takes over rounds that were joined since the last iteration. false: the thread must end. */
+/* Begins the rounds that were joined since the last iteration. false: the thread must end. */
 static bool take_arrivals(struct meet *meet, int64_t now_us)
 {
     struct list arrived = LIST_INIT(arrived);
@@ -57,18 +58,19 @@ static bool take_arrivals(struct meet *meet, int64_t now_us)
     return !closing;
 }
 
+/* true: in this state the connection waits for its deadline_us too: the next dial, or its end. */
 static bool has_deadline(const struct meet_conn *conn)
 {
     return conn->state == CONN_WAITS || conn->state == CONN_STRANGER || conn->state == CONN_PARKED;
 }
 
 /* Waits until a descriptor is ready or the next deadline has passed. false: no descriptor is ready.
- * `rests`: for want of descriptors the listener is not polled (rests_until_us). */
+ * `rests`: no descriptor is free, so the listener is not polled (rests_until_us). */
 static bool wait_for_events(struct meet *meet, int64_t now_us)
 {
     bool rests = now_us < meet->rests_until_us;
     int64_t next_us = rests ? meet->rests_until_us : INT64_MAX;
-    nfds_t count = 2;
+    nfds_t count = 2; /* `wake` and the listener have the entries 0 and 1 */
     int wait_ms = -1;
 
     meet->polled.items[0] = (struct pollfd){ .fd = meet->wake, .events = POLLIN };
@@ -96,9 +98,9 @@ static bool wait_for_events(struct meet *meet, int64_t now_us)
     return poll(meet->polled.items, count, wait_ms) > 0;
 }
 
-/* Closes strangers until a new one from this source may enter (base/door.h), and tells the owner
- * from where most strangers come. A stranger whose bytes wait in the kernel counts as one that has
- * spoken. */
+/* Closes strangers until a new one from this source may enter (base/door.h), and tells the owner of
+ * meet from where most strangers come. A stranger whose bytes wait in the kernel counts as one that
+ * has spoken. */
 static void meet_make_room(struct meet *meet, uint64_t source, int64_t now_us)
 {
     char shown[SOURCE_TEXT_MAX], text[ERR_TEXT_MAX];
@@ -123,7 +125,8 @@ static void meet_make_room(struct meet *meet, uint64_t source, int64_t now_us)
     pthread_mutex_unlock(&meet->mutex);
     if (!crowded)
         return;
-    /* The text is the same for the same source, so that one line is logged. */
+    /* The text is the same for the same source: the log then shows one line, however often it
+     * comes. */
     snprintf(text, sizeof(text),
              "unknown connections crowd the port at which this worker meets other workers (%s:%u), "
              "most from %s; members of the job are still met",
@@ -132,7 +135,7 @@ static void meet_make_room(struct meet *meet, uint64_t source, int64_t now_us)
 }
 
 /* Accepts waiting connections as strangers, at most ACCEPTED_AT_ONCE, so that many strangers do not
- * delay the connections of members. */
+ * delay the connections of members. Each gets a challenge. */
 static void meet_accept_strangers(struct meet *meet, int64_t now_us)
 {
     for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
@@ -142,9 +145,9 @@ static void meet_accept_strangers(struct meet *meet, int64_t now_us)
         struct door_guest *guest;
 
         if (fd < 0 && source_is_starved(meet->listener, errno)) {
-            /* Closes the stranger that base/door.h chooses to get its descriptor; without strangers
-             * the oldest parked connection, whose peer dials again. An old member of the job can
-             * park connections, so parked connections must not keep members out. */
+            /* Close the stranger that base/door.h chooses, to get its descriptor; without strangers
+             * close the oldest parked connection, whose peer dials again. An old member of the job
+             * can park connections, so parked connections must not keep members out. */
             guest = door_any_leaver(&meet->door);
             victim = guest ? CONTAINER_OF(guest, struct meet_conn, guest) : NULL;
             LIST_EACH (it, &meet->conns) {
@@ -156,7 +159,8 @@ static void meet_accept_strangers(struct meet *meet, int64_t now_us)
                 meet_conn_free(victim);
                 continue;
             }
-            meet->rests_until_us = now_us + REST_US; /* the new connection waits in the kernel */
+            /* the listener rests: the new connection waits in the kernel */
+            meet->rests_until_us = now_us + REST_US;
             if (!meet->starves_since_us)
                 meet->starves_since_us = now_us;
             if (now_us < meet->starves_since_us + STARVED_US)
@@ -208,8 +212,8 @@ static void *meet_work(void *arg)
             continue;
         if (meet->polled.items[0].revents)
             (void)eventfd_read(meet->wake, &ignored);
-        /* The search begins anew each time, because serving one connection may free another
-         * connection of the same peer. */
+        /* Serves the ready connections. The search begins anew after each, because serving one
+         * connection may free another connection of the same peer. */
         do {
             events = 0;
             LIST_EACH (it, &meet->conns) {
@@ -223,13 +227,14 @@ static void *meet_work(void *arg)
                 }
             }
         } while (events);
-        if (meet->polled.items[1].revents)
+        if (meet->polled.items[1].revents) /* the listener */
             meet_accept_strangers(meet, clock_now_us());
     }
     return NULL;
 }
 
-/* Frees meet, of which parts may be missing. No thread of meet runs, and no round is left. */
+/* Frees meet, of which parts may be missing. The thread of meet does not run, and no round is left.
+ */
 static void meet_release(struct meet *meet)
 {
     while (!list_empty(&meet->conns))
@@ -299,6 +304,7 @@ int meet_open(const char *host, struct meet **ret_meet, struct hvd_err *err)
     return rc;
 }
 
+/* Sets the owner's callback for a crowded port (meet.h); meet's thread reads it under the mutex. */
 void meet_watch_crowd(struct meet *meet, meet_crowd_fn *crowded, void *arg)
 {
     pthread_mutex_lock(&meet->mutex);
@@ -320,6 +326,7 @@ void meet_close(struct meet *meet)
     meet_release(meet);
 }
 
+/* Returns the contact of this process as text: its address and the secret (meet_wire.h). */
 const char *meet_contact(const struct meet *meet)
 {
     return meet->contact_text;

@@ -29,23 +29,27 @@
  */
 #define HEAD_BYTES 3
 
+/* A frame that is being written. Every frame fits: only its address can be too long. */
 struct writer {
     uint8_t bytes[MEET_FRAME_MAX];
     size_t length;
 };
 
+/* Appends bytes to the frame. */
 static void writer_put(struct writer *writer, const void *bytes, size_t length)
 {
     memcpy(writer->bytes + writer->length, bytes, length);
     writer->length += length;
 }
 
+/* Appends a number of `bytes` bytes to the frame, little-endian. */
 static void writer_put_number(struct writer *writer, uint64_t value, size_t bytes)
 {
     wire_put(writer->bytes + writer->length, value, bytes);
     writer->length += bytes;
 }
 
+/* How many bytes the tail of a frame has: the gate, if the kind has one, and the proof. */
 static size_t frame_tail_bytes(enum meet_kind kind)
 {
     if (kind == MEET_CHALLENGE)
@@ -108,7 +112,7 @@ int meet_frame_append(const struct meet_frame *frame, struct buf *buf)
 }
 
 /* Makes the proof of a frame: over its bytes without the tail, and over `number`, which counts the
- * proofs made with this key. So a frame that is repeated or missing shows. */
+ * proofs made with this key. So the receiver notices a frame that is repeated or missing. */
 int meet_frame_prove(const struct meet_frame *frame, const uint8_t key[SEAL_KEY_BYTES],
                      uint64_t number, uint8_t ret_proof[SEAL_PROOF_BYTES])
 {
@@ -118,7 +122,8 @@ int meet_frame_prove(const struct meet_frame *frame, const uint8_t key[SEAL_KEY_
     return rc ? rc : seal_prove(key, number, writer.bytes, writer.length, ret_proof);
 }
 
-/* Reads the fields of a body. A read past the end marks the frame as bad and returns zeroes. */
+/* Reads the fields of a body. A read past the end sets `bad` (the frame is refused), and gives 0.
+ */
 struct reader {
     const uint8_t *at;
     size_t left;
@@ -138,6 +143,7 @@ static void reader_get(struct reader *reader, void *bytes, size_t length)
     reader->left -= length;
 }
 
+/* Takes a number of `bytes` bytes; 0 if the body is too short, and then `bad` is set. */
 static uint64_t reader_get_number(struct reader *reader, size_t bytes)
 {
     uint8_t raw[8] = { 0 };
@@ -146,7 +152,7 @@ static uint64_t reader_get_number(struct reader *reader, size_t bytes)
     return wire_get(raw, bytes);
 }
 
-/* Takes all bytes up to the tail, at most `max`. Returns their number; 0 also if there are more or
+/* Takes all bytes before the tail, at most `max`. Returns how many; 0 also if there are more, or if
  * the tail is not whole, and then `bad` is set. */
 static size_t reader_get_rest(struct reader *reader, size_t tail, void *bytes, size_t max)
 {
@@ -202,7 +208,7 @@ int meet_frame_read(const uint8_t *bytes, size_t length, struct meet_frame *ret_
         frame.code = (int)(int32_t)(uint32_t)reader_get_number(&reader, 4);
         frame.rank = (uint32_t)reader_get_number(&reader, 4);
         frame.text[reader_get_rest(&reader, tail, frame.text, sizeof(frame.text) - 1)] = '\0';
-        reader.bad = reader.bad || frame.code >= 0;
+        reader.bad = reader.bad || frame.code >= 0; /* error codes are negative */
         break;
     case MEET_BYE: break;
     }
@@ -215,6 +221,7 @@ int meet_frame_read(const uint8_t *bytes, size_t length, struct meet_frame *ret_
     return 1;
 }
 
+/* The value of a hexadecimal digit; -1: the character is none. */
 static int secret_digit(char c)
 {
     if (c >= '0' && c <= '9')
@@ -223,7 +230,7 @@ static int secret_digit(char c)
 }
 
 /* Reads the contact of a worker, "IP:PORT/SECRET": how other members dial that worker, and the
- * secret that they must have to be heard. */
+ * secret without which that worker refuses them. */
 int meet_contact_read(const char *text, struct meet_contact *ret_contact, struct hvd_err *err)
 {
     struct meet_contact contact = { .port = 0 };
@@ -234,7 +241,7 @@ int meet_contact_read(const char *text, struct meet_contact *ret_contact, struct
     bool is_secret;
     uint64_t port;
 
-    /* The port follows the last colon. An address that itself has colons stands in brackets. */
+    /* The port follows the last colon. An address that itself has colons (IPv6) is in brackets. */
     while (colon > text && *colon != ':')
         colon--;
     host = (struct span){ text, (size_t)(colon - text) };

@@ -33,6 +33,7 @@ enum meet_kind {
     MEET_CHALLENGE = 6,
 };
 
+/* A frame, read or to be written; the comment of a field names the kinds of frames that have it. */
 struct meet_frame {
     enum meet_kind kind;
     uint8_t nonce[SEAL_NONCE_BYTES]; /* CHALLENGE, HELLO: random bytes of the sender */
@@ -53,19 +54,19 @@ struct meet_frame {
  * address is too long. */
 int meet_frame_append(const struct meet_frame *frame, struct buf *buf) MUST_CHECK;
 
-/* Makes the proof for a frame. `number`: how many frames were proved with `key` before.
+/* Makes the proof for a frame. `number`: how many frames were proved with `key` before this one.
  * HVD_E_NOMEM: no memory is left; HVD_E_LIMIT: the frame's address is too long. */
 int meet_frame_prove(const struct meet_frame *frame, const uint8_t key[SEAL_KEY_BYTES],
                      uint64_t number, uint8_t ret_proof[SEAL_PROOF_BYTES]) MUST_CHECK;
 
-/* Reads a frame. 1: *ret_frame is the frame, and it took *ret_used bytes; 0: the frame is not
- * complete yet; HVD_E_PROTO: the bytes are no frame; HVD_E_VERSION: the sender has another
- * version. */
+/* Reads a frame from the beginning of the bytes. 1: *ret_frame is the frame, and it took *ret_used
+ * bytes; 0: the frame is not complete yet; HVD_E_PROTO: the bytes are no frame; HVD_E_VERSION: the
+ * sender has another version. */
 int meet_frame_read(const uint8_t *bytes, size_t length, struct meet_frame *ret_frame,
                     size_t *ret_used) MUST_CHECK;
 
-/* Where a worker listens, and the secret that a peer must prove. As text: "10.0.0.7:4002/SECRET",
- * "[fe80::1]:4002/SECRET". */
+/* A contact: where a worker listens, and the secret that a peer must prove. As text:
+ * "10.0.0.7:4002/SECRET", "[fe80::1]:4002/SECRET". */
 struct meet_contact {
     char host[64];
     uint16_t port;

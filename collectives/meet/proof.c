@@ -10,8 +10,8 @@
 #include <string.h>
 
 /* Derives the two keys of a connection, one for each direction, from a secret and from facts that
- * belong to this connection only. dials: true on the side that dials, which sends with the first
- * key. */
+ * belong to this connection only. `dials` is true on the side that dials, which proves its frames
+ * with keys[0]; the other side uses keys[1]. */
 static int proof_keys_derive(const uint8_t *secret, size_t length, const char *label,
                              const struct meet_frame *hello, const uint8_t *challenge, bool dials,
                              struct proof_keys *ret_keys)
@@ -35,6 +35,7 @@ static int proof_keys_derive(const uint8_t *secret, size_t length, const char *l
     return 0;
 }
 
+/* The keys by which two members prove that they have the secret of the round (proof.h). */
 int proof_of_round(const uint8_t secret[SEAL_KEY_BYTES], const struct meet_frame *hello,
                    const uint8_t challenge[SEAL_NONCE_BYTES], bool dials,
                    struct proof_keys *ret_keys)
@@ -42,6 +43,8 @@ int proof_of_round(const uint8_t secret[SEAL_KEY_BYTES], const struct meet_frame
     return proof_keys_derive(secret, SEAL_KEY_BYTES, "hvd meet", hello, challenge, dials, ret_keys);
 }
 
+/* The keys by which the dialling side proves that it has the contact of the other side, before that
+ * side knows of the round (proof.h). */
 int proof_of_contact(const uint8_t secret[MEET_SECRET_BYTES], const struct meet_frame *hello,
                      const uint8_t challenge[SEAL_NONCE_BYTES], bool dials,
                      struct proof_keys *ret_keys)
@@ -50,14 +53,15 @@ int proof_of_contact(const uint8_t secret[MEET_SECRET_BYTES], const struct meet_
                              ret_keys);
 }
 
+/* Makes the proof of the next frame that this side sends, and counts the frame. */
 int proof_make(struct proof_keys *keys, const struct meet_frame *frame,
                uint8_t ret_proof[SEAL_PROOF_BYTES])
 {
     return meet_frame_prove(frame, keys->ours, keys->said++, ret_proof);
 }
 
-/* true: the peer has made this proof for this frame. A wrong frame is counted too, which does no
- * harm: the caller closes the connection. */
+/* true: the peer has made this proof for this frame, and the frame is its next one. A wrong frame
+ * is counted too, which does no harm: the caller closes the connection. */
 bool proof_holds(struct proof_keys *keys, const struct meet_frame *frame,
                  const uint8_t proof[SEAL_PROOF_BYTES])
 {

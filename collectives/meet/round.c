@@ -16,11 +16,13 @@
 
 /* ---- called by other threads ---- */
 
+/* Makes meet's thread, which may sleep in poll, look at its orders. */
 static void meet_wake(struct meet *meet)
 {
     (void)eventfd_write(meet->wake, 1);
 }
 
+/* Frees a round; NULL is allowed. Its secret is wiped. */
 static void meet_round_free(struct meet_round *round)
 {
     if (!round)
@@ -74,7 +76,7 @@ int meet_join(struct meet *meet, const struct meet_spec *spec, struct meet_round
         meet_round_free(round);
         return rc;
     }
-    /* the owner must know the round before the first callback */
+    /* *ret_round is set under the mutex: the owner must have it before the first callback */
     pthread_mutex_lock(&meet->mutex);
     list_append(&meet->arrivals, &round->place);
     *ret_round = round;
@@ -83,7 +85,8 @@ int meet_join(struct meet *meet, const struct meet_spec *spec, struct meet_round
     return 0;
 }
 
-/* Orders that all peers hear why the round is over (meet.h). Only the first reason is kept. */
+/* Orders that meet's thread tells all peers why the round is over (meet.h). Only the first reason
+ * is kept. */
 void meet_tell(struct meet_round *round, int code, uint32_t rank, const char *why)
 {
     struct meet *meet = round->meet;
@@ -98,8 +101,8 @@ void meet_tell(struct meet_round *round, int code, uint32_t rank, const char *wh
     meet_wake(meet);
 }
 
-/* Orders a BYE to all connected peers, and waits until meet's thread has sent it. A meet that
- * closes sends nothing any more, so the wait ends then too. */
+/* Orders a BYE to all connected peers, and waits until meet's thread has sent it. A meet that is
+ * closing sends nothing any more, so the wait ends then too. */
 void meet_bye(struct meet_round *round)
 {
     struct meet *meet = round->meet;
@@ -124,15 +127,15 @@ void meet_leave(struct meet_round *round, bool politely)
     meet_wake(meet);
 }
 
-/* ---- what becomes of the peers; the owner knows a peer by its index in meet_spec.peers ---- */
+/* ---- what happens to the peers; the owner knows a peer by its index in meet_spec.peers ---- */
 
 /* Makes `conn` the connection of this peer, after the peer has proved that it is a member. frame:
- * the peer's HELLO or WELCOME, with its address for the links. The owner hears of a peer once, also
- * if the peer connects again. */
+ * the peer's HELLO or WELCOME, with its address for the links. The owner is told once that a peer
+ * is met, also if the peer connects again. */
 void meet_round_met(struct meet_round *round, struct round_peer *peer, struct meet_conn *conn,
                     const struct meet_frame *frame)
 {
-    /* the peer dials again, because its first connection broke */
+    /* the peer has dialled again, because its first connection broke: that one is closed */
     if (peer->conn && peer->conn != conn) {
         struct meet_conn *older = peer->conn;
 
@@ -141,12 +144,12 @@ void meet_round_met(struct meet_round *round, struct round_peer *peer, struct me
     }
     if (conn->state == CONN_PARKED)
         conn->meet->parked_count--;
-    /* from here on the connection belongs to this peer */
+    /* from now on the connection belongs to this peer */
     conn->state = CONN_MET;
     conn->round = round;
     conn->peer = peer;
     peer->conn = conn;
-    if (round->told_all)
+    if (round->told_all) /* the other peers have been told already why the round is over */
         meet_conn_say_proved(conn, &conn->line, &round->notice);
     if (peer->met)
         return;
@@ -155,8 +158,9 @@ void meet_round_met(struct meet_round *round, struct round_peer *peer, struct me
                          frame->address_length);
 }
 
-/* Gives up the peers that must dial this process and are not met, because no descriptor is free to
- * accept them. The dials of this process wait for a free descriptor by themselves. */
+/* Tells the owner that the peers which must dial this process and are not met cannot be connected:
+ * no descriptor is free to accept them. The dials of this process wait for a free descriptor by
+ * themselves. */
 void meet_round_starves(struct meet_round *round)
 {
     for (size_t i = 0; i < round->spec.peer_count && !round->left; i++) {
@@ -176,7 +180,7 @@ void meet_round_missed(struct meet_conn *conn, int code, const char *why)
     meet_conn_free(conn);
 }
 
-/* Handles a NOTICE or BYE of a peer. After its BYE a peer's other frames are ignored. */
+/* Handles a NOTICE or BYE of a peer. After its BYE the peer's NOTICEs are ignored. */
 void meet_round_heard(struct meet_conn *conn, const struct meet_frame *frame)
 {
     struct meet_round *round = conn->round;
@@ -188,7 +192,7 @@ void meet_round_heard(struct meet_conn *conn, const struct meet_frame *frame)
         round->spec.ops->heard(round->spec.arg, at, frame->code, frame->rank, frame->text);
 }
 
-/* Handles the end of a connection: it means the death of the peer, unless one of the two sides has
+/* Handles the end of a connection: it means that the peer has died, unless one of the two sides has
  * left the round. */
 void meet_round_parted(struct meet_conn *conn)
 {
@@ -201,8 +205,8 @@ void meet_round_parted(struct meet_conn *conn)
         round->spec.ops->parted(round->spec.arg, at);
 }
 
-/* A frame came whose proof is wrong, so bytes on the connection were changed, lost, repeated or
- * added: tells the owner, and closes the connection. */
+/* Called for a frame whose proof is wrong: bytes on the connection were changed, lost, repeated or
+ * added. Tells the owner, and closes the connection. */
 void meet_round_forged(struct meet_conn *conn)
 {
     struct meet_round *round = conn->round;
@@ -223,8 +227,8 @@ void meet_round_forged(struct meet_conn *conn)
 
 /* ---- what the owner orders ---- */
 
-/* Sends a frame, with the proof of each connection, to every peer that is met and still connected.
- * */
+/* Sends a frame to every peer that is met and still connected; each connection has a proof of its
+ * own. */
 static void say_to_all_met(struct meet_round *round, const struct meet_frame *frame)
 {
     for (size_t i = 0; i < round->spec.peer_count; i++) {
@@ -235,9 +239,8 @@ static void say_to_all_met(struct meet_round *round, const struct meet_frame *fr
     }
 }
 
-/* Carries out what the owner has ordered since the last iteration: to tell the reason of the
- * round's end, to say BYE, to leave. The orders are copied under the mutex, and carried out without
- * it. */
+/* Carries out what the owner has ordered since the last iteration: to tell why the round is over,
+ * to send BYE, to leave. The orders are copied under the mutex, and carried out without it. */
 void meet_round_obey(struct meet_round *round, int64_t now_us)
 {
     const struct meet_frame bye_frame = { .kind = MEET_BYE };
@@ -251,8 +254,8 @@ void meet_round_obey(struct meet_round *round, int64_t now_us)
     politely = round->politely;
     pthread_mutex_unlock(&meet->mutex);
 
-    /* send the first reason to all connected peers; a peer that connects later gets the reason when
-     * it is met */
+    /* tell all connected peers the first reason; a peer that connects later is told when it is met
+     */
     if (told && !round->told_all) {
         round->told_all = true;
         say_to_all_met(round, &round->notice);
@@ -278,8 +281,8 @@ void meet_round_obey(struct meet_round *round, int64_t now_us)
 }
 
 /* Ends and frees a round that its owner has left: when all peers have sent BYE and the BYEs of this
- * side are sent, or at the deadline. `gone` is the last callback, in which the owner may free
- * itself. */
+ * side are sent, or at the deadline. `gone` is the last callback: the round is freed before it, as
+ * the owner may free itself in it. */
 void meet_round_end(struct meet_round *round, int64_t now_us)
 {
     const struct meet_spec spec = round->spec;
