@@ -1,7 +1,7 @@
 /*
  * aborter.c: the aborter, a thread that aborts communicators, which gives their memory back. The
  * aborter also revokes a communicator while the CUDA driver blocks the NCCL thread. comm_state.c
- * puts communicators into its list `dying`.
+ * puts the communicators that the aborter must abort into the list `dying`.
  *
  * An abort may wait for other communicators, so the NCCL thread never aborts one.
  */
@@ -9,8 +9,8 @@
 
 #include "os/clock.h"
 
-/* Aborts all dying communicators at once: if they were aborted one by one, each abort could wait
- * for kernels of the next one. */
+/* Aborts all communicators of the list `dying` as one group of NCCL: if they were aborted one by
+ * one, each abort could wait for kernels of the next one. */
 static void abort_dying(struct nccl_thread *thread)
 {
     const struct nccl *nccl = thread->nccl;
@@ -56,9 +56,9 @@ static void abort_dying(struct nccl_thread *thread)
     }
 }
 
-/* Main function of the aborter: the thread for what may wait long or must not wait for the NCCL
- * thread. It aborts dying communicators, and revokes a failed one when the NCCL thread hangs in the
- * CUDA driver. Without work it sleeps on `feed`. */
+/* Main function of the aborter, which does what may take long, or must not wait for the NCCL
+ * thread. It aborts communicators, and revokes a failed one when the NCCL thread hangs in the CUDA
+ * driver. Without work it sleeps on `feed`. */
 void *aborter_run(void *arg)
 {
     struct nccl_thread *thread = arg;
@@ -90,7 +90,7 @@ void *aborter_run(void *arg)
             pthread_mutex_lock(&thread->mutex);
             thread->watch.aborting_us = 0;
             thread->watch.elsewhere = false;
-            if (!comm_state_is_revoked(code))
+            if (!comm_state_is_revoked(code)) /* the NCCL thread tries the revoke later */
                 comm->phase = PHASE_RUNS;
             pthread_cond_broadcast(&thread->changed);
         } else if (thread->closing && (thread->thread_done || thread->watch.stuck)) {

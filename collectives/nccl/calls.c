@@ -14,18 +14,21 @@
 #include <math.h>
 #include <string.h>
 
+/* true: the call computes with its numbers; any other call only moves them. */
 static bool reduces(const struct coll_call *call)
 {
     return call->kind == COLL_ALLREDUCE || call->kind == COLL_REDUCESCATTER;
 }
 
-/* The product of both scales; a scale of 0 counts as 1. */
+/* The product of both scales; a scale of 0 counts as 1, because the caller has given none. */
 static double scales_of(const struct coll_call *call)
 {
     return (call->prescale != 0 ? call->prescale : 1) *
            (call->postscale != 0 ? call->postscale : 1);
 }
 
+/* The factor by which NCCL multiplies each number before the sum: the product of the scales, for an
+ * average divided by the number of members. */
 static double factor_of(const struct coll_call *call, uint32_t size)
 {
     return reduce_op(call->op)->averages ? scales_of(call) / size : scales_of(call);
@@ -57,7 +60,8 @@ bool comm_knows(const struct coll_call *call, uint32_t size)
     return reduce_op(call->op)->combine == REDUCE_ADD && factor >= least && factor <= greatest;
 }
 
-/* Returns the bytes of the factor as one number of the type; NCCL reads them from host memory. */
+/* Returns the bytes of the factor as one number of the type. NCCL reads them from host memory, as
+ * many as the type has. */
 static uint64_t factor_bytes(hvd_dtype type, double factor)
 {
     float single = (float)factor;
@@ -83,18 +87,20 @@ static void add_step(struct calls *calls, enum step_kind kind, uint32_t peer, co
             (struct step){ .kind = kind, .peer = (int)peer, .in = in, .out = out, .count = count };
 }
 
+/* The address of number `first` of the call's input. */
 static const void *in_at(const struct coll_call *call, size_t first)
 {
     return (const uint8_t *)call->in + first * reduce_type_bytes(call->type);
 }
 
+/* The address of number `first` of the call's output. */
 static void *out_at(const struct coll_call *call, size_t first)
 {
     return (uint8_t *)call->out + first * reduce_type_bytes(call->type);
 }
 
-/* Plans an allgather or a reducescatter. NCCL has a call for equal counts only: with different
- * counts the plan has a broadcast from each member, or a reduce to each member. */
+/* Plans an allgather or a reducescatter. NCCL has a call for equal counts only: for different
+ * counts the plan is a broadcast from each member, or a reduce to each member. */
 static void plan_parts(struct calls *calls, const struct coll_call *call, uint32_t rank,
                        uint32_t size)
 {
@@ -117,11 +123,13 @@ static void plan_parts(struct calls *calls, const struct coll_call *call, uint32
     }
 }
 
+/* Prepares an empty plan, which has room for CALLS_FEW steps without allocated memory. */
 void calls_init(struct calls *calls)
 {
     *calls = (struct calls){ .steps = calls->few, .room = CALLS_FEW };
 }
 
+/* Frees the memory of the plan; it is empty then, and can be used again. */
 void calls_release(struct calls *calls)
 {
     if (calls->steps != calls->few)
@@ -153,7 +161,7 @@ int calls_plan(struct calls *calls, const struct coll_call *call, uint32_t rank,
     calls->scaled = calls->op_made = false;
     calls->type = reduce_type(call->type)->nccl;
     calls->unit = 1;
-    /* NCCL only moves these numbers, so they are passed to it as bytes */
+    /* NCCL lacks the type, and only moves these numbers: they are passed to it as bytes */
     if (calls->type == REDUCE_NOT_BY_NCCL) {
         calls->type = NCCL_UINT8;
         calls->unit = reduce_type_bytes(call->type);
@@ -198,6 +206,7 @@ int calls_plan(struct calls *calls, const struct coll_call *call, uint32_t rank,
     return 0;
 }
 
+/* true: NCCL has failed; in progress is no failure. */
 static bool is_bad(int code)
 {
     return code != NCCL_OK && code != NCCL_IN_PROGRESS;
@@ -216,8 +225,8 @@ int calls_issue(struct calls *calls, const struct nccl *nccl, struct ncclComm *c
         return code;
     calls->op_made = calls->scaled;
 
-    /* a group that has begun must be ended even after an error, because NCCL keeps it in the
-     * thread */
+    /* NCCL keeps a group that has begun in the thread, so the group must be ended even after an
+     * error */
     code = nccl->group_start();
     if (is_bad(code))
         return code;
@@ -249,6 +258,8 @@ int calls_issue(struct calls *calls, const struct nccl *nccl, struct ncclComm *c
     return is_bad(code) ? code : end;
 }
 
+/* Destroys the op that calls_issue has made for a scale, if it has made one. Returns NCCL's code.
+ */
 int calls_forget_op(struct calls *calls, const struct nccl *nccl, struct ncclComm *comm)
 {
     if (!calls->op_made)

@@ -13,9 +13,9 @@
 /* The most calls of a communicator that may be launched and not ended; the next call waits. */
 #define POSTS_MAX 256
 
-/* comm_make_id runs on the caller's thread, because ncclGetUniqueId belongs to no communicator,
- * and the libraries that ncclGetUniqueId loads the first time should not delay a running
- * communicator. */
+/* Makes the id of a communicator (nccl_thread.h). This runs on the caller's thread:
+ * ncclGetUniqueId belongs to no communicator, and the libraries that it loads the first time should
+ * not delay a running communicator. */
 int comm_make_id(struct nccl_thread *thread, struct nccl_id *ret_id, struct hvd_err *err)
 {
     return nccl_judge(thread->nccl, thread->nccl->unique_id(ret_id), "an id for a communicator",
@@ -67,7 +67,8 @@ enum comm_state comm_look(struct comm *comm, struct hvd_err *ret_why)
     return state;
 }
 
-/* Waits while the state is STARTING. The NCCL thread wakes the waiter at each change of state. */
+/* Waits while the state is STARTING, at most until until_us. The NCCL thread wakes this thread at
+ * each change of the state. Returns the state. */
 enum comm_state comm_await(struct comm *comm, int64_t until_us)
 {
     pthread_mutex_lock(&comm->thread->mutex);
@@ -78,7 +79,7 @@ enum comm_state comm_await(struct comm *comm, int64_t until_us)
     return comm_look(comm, NULL);
 }
 
-/* true: no call was revoked before its end (`cut`); calls may still run. */
+/* true: no call was ended early by a revoke (`cut`); calls may still run (nccl_thread.h). */
 bool comm_is_whole(struct comm *comm)
 {
     bool whole;
@@ -89,11 +90,14 @@ bool comm_is_whole(struct comm *comm)
     return whole;
 }
 
+/* Returns how many calls have ended on the device so far. */
 uint64_t comm_progress(const struct comm *comm)
 {
     return atomic_load_explicit(&comm->progress, memory_order_relaxed);
 }
 
+/* Writes why a call of the failed communicator cannot be made, and returns the code. After a revoke
+ * the code is HVD_E_REVOKED, also if NCCL had failed before. */
 static int comm_failure(const struct comm *comm, struct hvd_err *err)
 {
     int code = comm->revoked ? HVD_E_REVOKED : comm->why.code;
@@ -145,10 +149,10 @@ static struct post *take_post(struct comm *comm, struct hvd_err *err)
 }
 
 /* Hands a planned call to the NCCL thread and waits: for a streamed call until it is launched,
- * else until its result is ready. One event orders the two CUDA streams, in two steps. First it
- * stands in the caller's stream `after`, behind the data, and NCCL's stream waits for it. After
- * the launch it stands in NCCL's stream, behind the call, and for a streamed call `after` waits
- * for it. */
+ * else until its result is ready. One event orders the two CUDA streams, in two steps. First the
+ * event is recorded in the caller's stream `after`, behind the data, and NCCL's stream waits for
+ * it. After the launch the event is recorded in NCCL's stream, behind the call, and for a streamed
+ * call `after` waits for it. */
 static int run_post(struct comm *comm, struct post *post, const struct coll_call *call,
                     struct CUstream_st *after, bool streamed, struct hvd_err *err)
 {
@@ -165,7 +169,7 @@ static int run_post(struct comm *comm, struct post *post, const struct coll_call
     if (rc)
         return rc;
 
-    /* from here the NCCL thread runs the call; a revoke ends the wait at once */
+    /* from now on the NCCL thread runs the call; a revoke ends the wait below at once */
     pthread_mutex_lock(&thread->mutex);
     if (!comm->failed) {
         ASSERT(!comm->posted && !comm->taken);
@@ -184,8 +188,8 @@ static int run_post(struct comm *comm, struct post *post, const struct coll_call
                       err);
 }
 
-/* Runs a call of a collective through NCCL (nccl_thread.h). Takes a post for the call, runs it, and
- * gives it back. */
+/* Runs a call of a collective through NCCL (nccl_thread.h). Takes a post for the call, runs the
+ * call, and gives the post back. */
 int comm_run(struct comm *comm, const struct coll_call *call, struct CUstream_st *after,
              bool streamed, struct hvd_err *err)
 {
@@ -219,7 +223,8 @@ int comm_run(struct comm *comm, const struct coll_call *call, struct CUstream_st
     return rc;
 }
 
-/* Fails the communicator because this process revokes it. An earlier failure stays the reason. */
+/* Marks the communicator as failed because this process revokes it. After an earlier failure `why`
+ * stays that failure's text. */
 static void fail_as_revoked(struct comm *comm)
 {
     struct hvd_err why;
@@ -229,6 +234,8 @@ static void fail_as_revoked(struct comm *comm)
     comm->revoked = true;
 }
 
+/* Revokes the communicator (nccl_thread.h): marks it as failed, and the NCCL thread does the rest.
+ */
 void comm_revoke(struct comm *comm)
 {
     pthread_mutex_lock(&comm->thread->mutex);
@@ -247,9 +254,9 @@ static bool is_settled(const struct comm *comm)
     return !comm->posted && !comm->taken && list_empty(&comm->in_flight);
 }
 
-/* Gives up a communicator; the NCCL thread frees it later. If calls were made and all have ended
- * (it is settled), it is not revoked: a slower member may still read from buffers of this member,
- * and a revoke would stop the threads of NCCL that serve it. */
+/* Marks a communicator as not used any more; the NCCL thread frees it later. If calls were made and
+ * all have ended (it is settled), it is not revoked: a slower member may still read from buffers of
+ * this member, and a revoke would stop the threads of NCCL that serve that member. */
 void comm_free(struct comm *comm)
 {
     if (!comm)
@@ -262,8 +269,8 @@ void comm_free(struct comm *comm)
     pthread_mutex_unlock(&comm->thread->mutex);
 }
 
-/* Waits until no kernel of the communicator runs (nccl_thread.h). The wait ends without success
- * when the device is stuck or a call of NCCL does not return in time. */
+/* Waits until no kernel of the communicator runs (nccl_thread.h). HVD_E_TIMEOUT: the device is
+ * stuck, or a call of NCCL does not return in time. */
 int comm_settle(struct comm *comm, struct hvd_err *err)
 {
     struct nccl_thread *thread = comm->thread;

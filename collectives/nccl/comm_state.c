@@ -13,7 +13,7 @@
 #include "os/clock.h"
 
 /* Records why the communicator failed; only the first failure counts. Wakes the NCCL thread, which
- * revokes; the watchdog; and all waiting callers. */
+ * revokes the communicator; the watchdog; and all waiting callers. */
 void comm_state_fail(struct comm *comm, const struct hvd_err *why)
 {
     if (comm->failed)
@@ -22,12 +22,14 @@ void comm_state_fail(struct comm *comm, const struct hvd_err *why)
     comm->failed_us = clock_now_us();
     comm->why = *why;
     if (why->code == HVD_E_IO)
-        comm->blind = true; /* the device may be lost, and its events with it */
+        comm->blind = true; /* the device may be lost: then its events tell nothing */
     nccl_thread_kick(comm->thread);
     pthread_cond_signal(&comm->thread->alarm);
     pthread_cond_broadcast(&comm->thread->changed);
 }
 
+/* Puts a post into the list of idle posts, from which a later call takes it, unless a thread still
+ * needs it. */
 void comm_state_put_back(struct comm *comm, struct post *post)
 {
     if (post->owned || post->held)
@@ -36,6 +38,7 @@ void comm_state_put_back(struct comm *comm, struct post *post)
     list_append(&comm->idle, &post->link);
 }
 
+/* The NCCL thread does not need this post any more: a caller that waits for it wakes up. */
 static void release_post(struct comm *comm, struct post *post)
 {
     list_remove(&post->link);
@@ -54,14 +57,15 @@ static void drop_post(struct comm *comm, struct post **place)
         release_post(comm, post);
 }
 
+/* Drops the launched calls, whose ends cannot be seen or do not matter any more. */
 static void drop_in_flight(struct comm *comm)
 {
     while (!list_empty(&comm->in_flight))
         release_post(comm, CONTAINER_OF(comm->in_flight.next, struct post, link));
 }
 
-/* Asks NCCL whether the last call of the communicator is finished: its calls return before that.
- * Returns a code of NCCL, also when the question failed. */
+/* Asks NCCL whether the last call that was made for the communicator is finished: such a call
+ * returns before that. Returns a code of NCCL, also when the question itself failed. */
 static int ask_nccl(struct comm *comm)
 {
     int asked;
@@ -94,7 +98,7 @@ static enum comm_activity judge_code(struct comm *comm, enum code_source source,
     return COMM_MOVED;
 }
 
-/* Looks at the calls that NCCL has launched, and releases those (posts) whose event shows that
+/* Looks at the calls that NCCL has launched, and releases the posts of those whose event shows that
  * they have ended. COMM_MOVED: one has ended; else COMM_WAITS: the oldest one has not ended;
  * COMM_IDLE: none was launched. *ret_code: the last answer of the driver; CUDA_NOT_READY: not
  * ended yet. */
@@ -127,7 +131,8 @@ static enum comm_activity collect_ended(struct comm *comm, int *ret_code)
     return activity;
 }
 
-/* The driver cannot be asked about events any more: from now on the stream is asked. */
+/* Called when the driver's answer about an event was an error: from now on the driver is asked
+ * about the whole stream, and the launched calls count as cut. */
 static void lose_events(struct comm *comm)
 {
     comm->blind = true;
@@ -150,6 +155,8 @@ static void ask_once_more(struct comm *comm)
     (void)collect_ended(comm, &code);
 }
 
+/* Drops all calls of the communicator before it is revoked or destroyed. A call that NCCL may run
+ * counts as cut; one that is only posted does not. */
 static void cut_calls(struct comm *comm)
 {
     comm->cut = comm->cut || comm->taken || !list_empty(&comm->in_flight);
@@ -157,19 +164,22 @@ static void cut_calls(struct comm *comm)
     drop_post(comm, &comm->taken);
 }
 
+/* The NCCL thread or the aborter calls this before it asks NCCL for a revoke (comm_state.h). */
 void comm_state_begin_revoke(struct comm *comm)
 {
     cut_calls(comm);
     comm->phase = PHASE_ENDS;
 }
 
+/* true: NCCL's answer means that the communicator is revoked, or will be. NCCL_REMOTE_ERROR is the
+ * death of a peer, which NCCL repeats in each answer. */
 bool comm_state_is_revoked(int code)
 {
     return code == NCCL_OK || code == NCCL_IN_PROGRESS || code == NCCL_REMOTE_ERROR;
 }
 
-/* Ends a communicator for good: gives it to the aborter. A communicator that NCCL has never created
- * is gone at once. */
+/* Ends a communicator that is not needed any more, or that cannot be revoked: gives it to the
+ * aborter. A communicator that NCCL has never created is gone at once. */
 static enum comm_activity comm_die(struct comm *comm)
 {
     ask_once_more(comm);
@@ -184,6 +194,7 @@ static enum comm_activity comm_die(struct comm *comm)
     return COMM_MOVED;
 }
 
+/* Lets other communicators launch again, if this one was launching a call. */
 static void end_launch(struct comm *comm)
 {
     if (comm->thread->launching == comm)
@@ -228,13 +239,13 @@ static enum comm_activity advance_new(struct comm *comm)
 }
 
 /* Called for a call that was issued to NCCL (`taken`): asks whether NCCL has launched it.
- * COMM_WAITS: not yet. Then the post is in flight, with its event behind the call in NCCL's stream.
- * */
+ * COMM_WAITS: not yet. After the launch the post is in flight: its event is recorded behind the
+ * call in NCCL's stream. */
 static enum comm_activity finish_launch(struct comm *comm)
 {
     struct nccl_thread *thread = comm->thread;
     struct post *post = comm->taken;
-    int forgotten, code = ask_nccl(comm);
+    int forget_code, code = ask_nccl(comm);
 
     if (code == NCCL_IN_PROGRESS)
         return COMM_WAITS;
@@ -246,13 +257,13 @@ static enum comm_activity finish_launch(struct comm *comm)
 
     /* an event behind all work in the stream shows the end of the work */
     nccl_call_begin(thread);
-    forgotten = calls_forget_op(&post->calls, thread->nccl, comm->nccl);
+    forget_code = calls_forget_op(&post->calls, thread->nccl, comm->nccl);
     code = thread->cuda->event_record(post->event, thread->stream);
     nccl_call_end(thread);
-    if (code || forgotten) {
+    if (code || forget_code) {
         drop_post(comm, &comm->taken);
         return code ? judge_code(comm, OF_DRIVER, code, "an event behind a collective")
-                    : judge_code(comm, OF_NCCL, forgotten, "freeing the scale of a collective");
+                    : judge_code(comm, OF_NCCL, forget_code, "freeing the scale of a collective");
     }
     comm->blind = false;
     comm->taken = NULL;
@@ -262,9 +273,9 @@ static enum comm_activity finish_launch(struct comm *comm)
     return COMM_MOVED;
 }
 
-/* Does what is next for a communicator that works. One of four things: if the program has freed
- * it, it dies; a call that NCCL is launching is finished; calls that have ended are released,
- * and the next one is issued; after a failure it is revoked. */
+/* Does what is next for a communicator in PHASE_RUNS, one of four things: if the program has freed
+ * the communicator, it dies; a call that NCCL is launching is finished; calls that have ended are
+ * released, and the next one is issued; after a failure the communicator is revoked. */
 static enum comm_activity advance_running(struct comm *comm)
 {
     struct nccl_thread *thread = comm->thread;
@@ -311,8 +322,8 @@ static enum comm_activity advance_running(struct comm *comm)
         return judge_code(comm, OF_NCCL, code, post->calls.name);
     }
 
-    /* Revoke the communicator. A revoke and an abort are the only calls that are allowed during a
-     * launch; a revoke ends the launch too. */
+    /* The communicator has failed: revoke it. A revoke and an abort are the only calls that are
+     * allowed during a launch; a revoke ends the launch too. */
     if (may_die(comm) || !nccl->revoke_comm)
         return comm_die(comm);
     ask_once_more(comm);
@@ -327,8 +338,8 @@ static enum comm_activity advance_running(struct comm *comm)
 
 /* Does what is next for a revoked communicator: asks NCCL whether the revoke is over. After the
  * death of a peer NCCL returns that error for ever, so any code but "in progress" means that the
- * revoke is over. If the code is an error, or the events cannot be asked, the stream is asked
- * whether all kernels have ended. */
+ * revoke is over. If the code is an error, or the driver cannot be asked about the events, it is
+ * asked whether the whole stream has ended. */
 static enum comm_activity advance_ending(struct comm *comm)
 {
     struct nccl_thread *thread = comm->thread;
@@ -401,8 +412,8 @@ enum comm_activity comm_state_advance(struct comm *comm)
     return COMM_IDLE;
 }
 
-/* Called when the aborter has destroyed the communicator: none of its kernels runs, and its posts
- * are free. */
+/* Called when the aborter has destroyed the communicator: none of its kernels runs any more, so the
+ * posts of its launched calls are released. */
 void comm_state_aborted(struct comm *comm)
 {
     comm->nccl = NULL;

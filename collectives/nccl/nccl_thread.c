@@ -14,14 +14,14 @@
 
 #include <sched.h>
 
-/* The thread polls an awaited event all the time for SPIN_US, then in intervals that grow from
- * LOOK_US to LOOK_MOST_US. */
+/* How the NCCL thread waits for an event of NCCL or the device: it asks all the time for SPIN_US,
+ * then in intervals that grow from LOOK_US to LOOK_MOST_US. */
 #define SPIN_US      50
 #define LOOK_US      200
 #define LOOK_MOST_US TIME_MS
 
-/* true: the thread may end: it was asked to, and no communicator is left. If the device is stuck,
- * freed communicators stay for ever and do not count. */
+/* true: the thread may end: it was asked to (`closing`), and no communicator is left. If the device
+ * is stuck, freed communicators stay for ever and do not count. */
 static bool may_end(const struct nccl_thread *thread)
 {
     if (!thread->closing)
@@ -69,7 +69,7 @@ static void *nccl_thread_run(void *arg)
         if (may_end(thread))
             break;
         /* Waits until there is something to do. Other threads wake this thread for their requests;
-         * NCCL and the device must be polled. */
+         * but NCCL and the device wake no thread, so they are asked again and again. */
         look_us = (now_us - moved_us) / 8;
         look_us = look_us < LOOK_US ? LOOK_US : look_us > LOOK_MOST_US ? LOOK_MOST_US : look_us;
         if (most == COMM_IDLE && (thread->watch.stuck || !thread->watch.aborting_us)) {
@@ -104,8 +104,8 @@ void nccl_thread_agreed(struct nccl_thread *thread, uint64_t round)
     pthread_mutex_unlock(&thread->mutex);
 }
 
-/* Frees the object. Its threads have ended, or have not begun. If the device cannot be entered, its
- * stream is left. */
+/* Frees the object. Its threads have ended, or have not begun. If the device cannot be entered, the
+ * stream is not destroyed. */
 static void nccl_thread_release(struct nccl_thread *thread)
 {
     if (thread->stream && !gpu_enter(thread->options.device, NULL)) {
@@ -141,7 +141,7 @@ static int init_parts(struct nccl_thread *thread, struct hvd_err *err)
     }
     pthread_mutex_init(&thread->mutex, NULL);
 
-    /* a stream of the highest priority, because other members wait for its kernels */
+    /* a stream of the highest priority, because other members wait for the kernels in it */
     rc = gpu_enter(thread->options.device, err);
     if (!rc) {
         rc = cuda_judge(cuda, cuda->stream_priorities(&least, &greatest),
@@ -157,7 +157,8 @@ static int init_parts(struct nccl_thread *thread, struct hvd_err *err)
     return rc;
 }
 
-/* Wakes a thread that must end, and waits for it. false: the thread is stuck and is left alone. */
+/* Wakes a thread that must end, and waits until it has ended (*done). false: the thread is stuck in
+ * a call, and is left alone. The caller holds the lock. */
 static bool end_thread(struct nccl_thread *thread, pthread_cond_t *wake, pthread_t id,
                        const bool *done)
 {
@@ -184,8 +185,8 @@ static void end_watchdog(struct nccl_thread *thread)
     pthread_join(thread->watchdog, NULL);
 }
 
-/* Starts the NCCL thread and its two helpers (nccl_thread.h). `watched` and `aborts`: the watchdog,
- * and the aborter, run and must be ended if a later start fails. */
+/* Starts the NCCL thread and its two helpers (nccl_thread.h). `watched`: the watchdog runs;
+ * `aborts`: the aborter runs. If a later start fails, both must be ended. */
 int nccl_thread_open(const struct nccl_thread_options *options, struct nccl_thread **ret_thread,
                      struct hvd_err *err)
 {
@@ -230,11 +231,11 @@ int nccl_thread_open(const struct nccl_thread_options *options, struct nccl_thre
                    "no thread can be started for NCCL; raise the limit of processes (ulimit -u)");
 }
 
-/* The objects whose threads are stuck. They are never freed, because a stuck thread may go on
- * later. */
+/* The objects whose threads are stuck, linked by `left`. They are never freed, because a stuck
+ * thread may go on later. */
 static struct nccl_thread *_Atomic left_behind;
 
-/* Ends the threads. If one of them hangs in NCCL or the driver, the object stays for ever
+/* Ends the threads. If one of them hangs in NCCL or the driver, the object is never freed
  * (`left_behind`), because that thread may still use it. */
 void nccl_thread_close(struct nccl_thread *thread)
 {
@@ -246,7 +247,7 @@ void nccl_thread_close(struct nccl_thread *thread)
     pthread_mutex_lock(&thread->mutex);
     LIST_EACH (it, &thread->comms)
         ASSERT(CONTAINER_OF(it, struct comm, among)->freed);
-    /* every round: all communicators may be aborted */
+    /* this counts as an agreement on every round, so that all communicators may be aborted */
     thread->agreed = UINT64_MAX;
     clean = end_thread(thread, &thread->wake, thread->id, &thread->thread_done);
     clean = end_thread(thread, &thread->feed, thread->aborter, &thread->aborter_done) && clean;

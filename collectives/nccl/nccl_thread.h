@@ -18,14 +18,14 @@
 
 /* Called once when the device is stuck: a revoke or an abort has taken longer than bound_us; or
  * another call of NCCL or the driver has taken longer, while a communicator was being ended; or the
- * CUDA driver no longer knows what runs on the device. The caller is a thread of this module, or
+ * CUDA driver no longer knows what runs on the device. The calling thread is one of this module, or
  * one that waits in comm_settle or nccl_thread_close. The callback must not wait and must not call
  * this module. The process must be replaced, and can be ended without closing anything. */
 typedef void nccl_thread_stuck_fn(void *arg, const char *why);
 
 struct nccl_thread_options {
     const struct gpu_device *device;
-    /* time limit of a revoke, of an abort, and of each call of NCCL or the CUDA driver */
+    /* the longest that a revoke, an abort, or a call of NCCL or the CUDA driver may take */
     int64_t bound_us;
     nccl_thread_stuck_fn *stuck;
     void *arg;
@@ -33,7 +33,7 @@ struct nccl_thread_options {
 
 struct nccl_thread;
 
-/* Starts the NCCL thread of a device and its helpers. HVD_E_UNSUPPORTED: there is no NCCL. */
+/* Starts the NCCL thread of a device, the aborter and the watchdog. HVD_E_UNSUPPORTED: no NCCL. */
 int nccl_thread_open(const struct nccl_thread_options *options, struct nccl_thread **ret_thread,
                      struct hvd_err *err) MUST_CHECK;
 /* Closes the thread after the last communicator is freed; waits for the communicators' aborts.
@@ -57,7 +57,7 @@ struct comm_spec {
     uint64_t round;      /* the communicator's round */
     uint32_t rank, size; /* this member's rank in the group, and the group's size */
 };
-/* Begins to make the communicator in the background, and returns at once. */
+/* Begins to make the communicator, in the background, and returns at once. */
 int comm_begin(struct nccl_thread *thread, const struct comm_spec *spec, struct comm **ret_comm,
                struct hvd_err *err) MUST_CHECK;
 
@@ -94,7 +94,7 @@ int comm_run(struct comm *comm, const struct coll_call *call, struct CUstream_st
 void comm_revoke(struct comm *comm);
 
 /* true: no launched call has been ended early so far; calls may still run. The result turns false
- * before the first call is ended early. Any thread may call this function; it does not wait. */
+ * before the first launched call is ended early. Any thread may call this; it does not wait. */
 bool comm_is_whole(struct comm *comm);
 
 /* Waits until no kernel of the communicator runs on the device any more. Without a revoke the wait
@@ -105,8 +105,8 @@ int comm_settle(struct comm *comm, struct hvd_err *err) MUST_CHECK;
 /* Returns how many calls have ended on the device so far. Any thread may call this function. */
 uint64_t comm_progress(const struct comm *comm);
 
-/* Frees the communicator; no other thread may use it. An unsettled communicator is revoked. The
- * abort waits for nccl_thread_agreed, whose comment says why. */
+/* Frees the communicator; no other thread may use it. An unsettled communicator is revoked. Its
+ * memory is given back (aborted) only after nccl_thread_agreed, whose comment says why. */
 void comm_free(struct comm *comm);
 
 /* Says that all members are in this round and have settled the rounds before it. (A member that has

@@ -1,9 +1,9 @@
 /*
  * watchdog.c: finds calls of NCCL and the driver that do not return. All files of nccl report their
- * calls here (nccl_call_begin, nccl_call_end); the watchdog's thread watches while a communicator
- * ends.
+ * calls here (nccl_call_begin, nccl_call_end); the watchdog's thread watches these calls while a
+ * communicator ends.
  *
- * The thread calls nothing of NCCL or the driver, so neither can hold up the thread.
+ * That thread calls nothing of NCCL or the driver, so neither can hold it up.
  */
 #include "base/time.h"
 #include "collectives/nccl/comm_state.h"
@@ -13,19 +13,21 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* After this time a question to the driver, which usually takes a microsecond, counts as
- * blocked. */
+/* A question to the driver usually takes a microsecond; after this time the driver counts as
+ * blocked by another call. */
 #define HELD_UP_US (100 * TIME_MS)
 
-/* How often the watchdog looks while a communicator ends. */
+/* How often the watchdog's thread looks at the calls while a communicator ends. */
 #define LOOK_US (100 * TIME_MS)
 
+/* The NCCL thread calls NCCL or the driver next: notes the time, and releases the lock. */
 void nccl_call_begin(struct nccl_thread *thread)
 {
     thread->watch.inside_us = clock_now_us();
     pthread_mutex_unlock(&thread->mutex);
 }
 
+/* The NCCL thread's call of NCCL or the driver has returned: takes the lock again. */
 void nccl_call_end(struct nccl_thread *thread)
 {
     pthread_mutex_lock(&thread->mutex);
@@ -44,7 +46,7 @@ void watchdog_tell_stuck(struct nccl_thread *thread, struct comm *comm, const ch
     vsnprintf(why + used, sizeof(why) - (size_t)used, format, values);
     va_end(values);
 
-    /* a second thread that finds the device stuck must wait until the first has reported it */
+    /* another thread has found the device stuck too: wait until that thread has reported it */
     while (thread->watch.told && !thread->watch.stuck)
         pthread_cond_wait(&thread->changed, &thread->mutex);
     if (!thread->watch.told) {
@@ -60,6 +62,8 @@ void watchdog_tell_stuck(struct nccl_thread *thread, struct comm *comm, const ch
     pthread_cond_broadcast(&thread->changed);
 }
 
+/* Returns when a call that began at since_us is overdue. since_us 0: there is no call; returns
+ * TIME_NEVER. */
 int64_t watchdog_due(const struct nccl_thread *thread, int64_t since_us)
 {
     return since_us ? since_us + thread->options.bound_us : TIME_NEVER;
@@ -83,6 +87,8 @@ bool watchdog_is_overdue(struct nccl_thread *thread)
     return true;
 }
 
+/* true: the NCCL thread has asked the driver about an event for so long that another call of the
+ * driver must be blocking it. */
 bool watchdog_is_held_up(const struct nccl_thread *thread)
 {
     return thread->watch.asking && clock_now_us() - thread->watch.inside_us >= HELD_UP_US;
@@ -101,6 +107,8 @@ static int64_t watchdog_next_due(const struct nccl_thread *thread)
     return aborting_us < due_us ? aborting_us : due_us;
 }
 
+/* Waits until `changed` is signalled, until until_us, or until a call can be overdue, which the
+ * caller then checks. */
 void watchdog_wait(struct nccl_thread *thread, int64_t until_us)
 {
     int64_t due_us = watchdog_next_due(thread);
@@ -110,7 +118,7 @@ void watchdog_wait(struct nccl_thread *thread, int64_t until_us)
 
 /* The main function of the watchdog. It reports when the NCCL thread or the aborter does not return
  * from a call. A thread in comm_settle does the same, but perhaps no thread calls comm_settle: the
- * program may itself hang in a call of the CUDA driver that waits for the device, while the kernel
+ * program itself may hang in a call of the CUDA driver that waits for the device, while the kernel
  * that should be revoked waits for a dead peer. Then the watchdog wakes the aborter, which revokes
  * the communicator. */
 void *watchdog_run(void *arg)
