@@ -10,30 +10,31 @@
 
 /* A group on one host: up to ALONE_BYTES of the other members' numbers each member reduces
  * everything alone, because that costs less than one more step of the board. From ALONE_TRY_FROM to
- * ALONE_TRY_UP_TO this and the reduction in chunks are both tried. */
+ * ALONE_TRY_UP_TO both algorithms are tried: alone, and in chunks that the members share. */
 #define ALONE_BYTES     (48 * KB)
 #define ALONE_TRY_FROM  (16 * KB)
 #define ALONE_TRY_UP_TO (256 * KB)
 
 /* A group on several hosts: up to LEADER_BYTES one leader on each host exchanges all data with the
- * other hosts. From LEADER_TRY_FROM to LEADER_TRY_UP_TO this and the use of all lanes are both
- * tried. */
+ * other hosts. From LEADER_TRY_FROM to LEADER_TRY_UP_TO both algorithms are tried: the leaders, and
+ * all lanes. */
 #define LEADER_BYTES     (32 * KB)
 #define LEADER_TRY_FROM  (16 * KB)
 #define LEADER_TRY_UP_TO (512 * KB)
 
-/* Along a lane: up to GATHER_BYTES each member sends all its numbers to every member, in the
- * opening message. Up to DOUBLE_BYTES pairs of members exchange all numbers; larger sizes use the
- * ring. Up to PAIRS_TRY_UP_TO the pairs are tried too. */
-#define GATHER_BYTES      ((size_t)LANE_FIRST_MAX)
-#define DOUBLE_BYTES      (64 * KB)
-#define PAIRS_TRY_UP_TO   (1024 * KB)
+/* Along a lane: up to GATHER_BYTES each member sends all its numbers to every member, the first
+ * time in the opening message. Up to DOUBLE_BYTES pairs of members exchange all numbers; larger
+ * sizes use the ring. Up to PAIRS_TRY_UP_TO the pairs are tried too. */
+#define GATHER_BYTES    ((size_t)LANE_FIRST_MAX)
+#define DOUBLE_BYTES    (64 * KB)
+#define PAIRS_TRY_UP_TO (1024 * KB)
 
+/* How many bytes the members of a host reduce at a time, over their board. */
 #define CHUNK_BYTES       (128 * KB)
 #define LARGE_CHUNK_BYTES (256 * KB)
 #define SMALL_CHUNK_BYTES (64 * KB)
 
-/* Lists the algorithms worth a try for an allreduce, the most promising one first
+/* Lists the algorithms that may be the fastest for an allreduce, the most promising one first
  * (algorithms.h). bytes: the size of the numbers; work_bytes: their size in the type in which
  * they are reduced. `all`: the bytes that a member must read from the other members of its host
  * if it reduces everything by itself. */
@@ -83,6 +84,7 @@ size_t algorithms_for(const struct group *group, size_t bytes, size_t work_bytes
     return count;
 }
 
+/* Returns the algorithm that is probably the fastest along a lane, for numbers of this size. */
 enum lane_algorithm algorithm_along_lane(size_t work_bytes)
 {
     if (work_bytes <= GATHER_BYTES)
@@ -90,8 +92,8 @@ enum lane_algorithm algorithm_along_lane(size_t work_bytes)
     return work_bytes <= DOUBLE_BYTES ? LANE_DOUBLE : LANE_RING;
 }
 
-/* An algorithm replaces the first one of the list only if it takes less than this part of the first
- * one's time, because times are noisy. */
+/* An algorithm is chosen instead of the first one of the list only if it takes less than this part
+ * of the first one's time, because times vary by chance. */
 #define GAIN 0.9F
 
 /* Returns the class of a size in bytes: the exponent of the largest power of two that is not
@@ -136,13 +138,15 @@ bool trial_note(struct trials *trials, size_t bytes, size_t count, uint32_t algo
     return trial->runs >= TRIAL_RUNS * count;
 }
 
+/* Returns the shortest time of each algorithm for this size class; 0: the algorithm was not tried.
+ */
 float *trial_times(struct trials *trials, size_t bytes)
 {
     return trials->classes[class_of(bytes)].least_us;
 }
 
-/* Chooses an algorithm for good. The first of the list stays unless another one is faster by the
- * factor GAIN, because a small difference may be chance. */
+/* Chooses the algorithm for the rest of the round. The first of the list is chosen unless another
+ * one takes less than GAIN of its time, because a small difference may be chance. */
 void trial_settle(struct trials *trials, size_t bytes, size_t count)
 {
     struct trial *trial = &trials->classes[class_of(bytes)];

@@ -22,27 +22,27 @@ struct algorithm {
     enum lane_algorithm lane;
 };
 
-#define ALGORITHMS_MAX 4
+#define ALGORITHMS_MAX 4 /* the longest list of algorithms_for */
 
-/* Lists the algorithms worth a try, the most promising one first. bytes: the size of all numbers in
- * their own type; work_bytes: their size in the type that the reduction computes in. Returns the
- * number of algorithms. */
+/* Lists the algorithms that may be the fastest, the most promising one first. bytes: the size of
+ * all numbers in their own type; work_bytes: their size in the type in which the reduction
+ * computes. Returns the length of the list. */
 size_t algorithms_for(const struct group *group, size_t bytes, size_t work_bytes,
                       struct algorithm ret_algorithms[ALGORITHMS_MAX]);
 
 /* Returns the most promising algorithm for a lane. work_bytes: the size of all numbers in the work
- * type. With LANE_GATHER the numbers travel in the same message as the fingerprint. */
+ * type. With LANE_GATHER the numbers are sent in the same message as the fingerprint. */
 enum lane_algorithm algorithm_along_lane(size_t work_bytes);
 
-/* ---- trials ---- */
+/* ---- trials: an algorithm is run and timed ---- */
 
 #define TRIAL_CLASSES 48 /* number of size classes: one class for each power of two */
 #define TRIAL_RUNS    4  /* how many times each algorithm is tried */
 
-struct trial {
-    uint32_t runs; /* trials so far, of all algorithms together */
-    uint32_t choice;
-    bool settled;
+struct trial {                      /* what is known about the algorithms for one size class */
+    uint32_t runs;                  /* trials so far, of all algorithms together */
+    uint32_t choice;                /* index of the chosen algorithm; valid if `settled` is true */
+    bool settled;                   /* true: all algorithms were tried, and one is chosen */
     float least_us[ALGORITHMS_MAX]; /* the shortest time of each algorithm; 0: not tried yet */
 };
 
@@ -50,8 +50,8 @@ struct trials {
     struct trial classes[TRIAL_CLASSES];
 };
 
-/* In these functions `bytes` and `count` are those of algorithms_for: the size of all numbers, and
- * the number of algorithms. Each call concerns the size class of `bytes`. */
+/* In these functions `bytes` is the size of all numbers, and `count` is what algorithms_for has
+ * returned for it. Each call concerns the size class of `bytes`. */
 
 /* Returns the index of the algorithm for the next operation. *ret_try: true: this operation is a
  * trial, and the caller reports its time with trial_note. */

@@ -2,7 +2,7 @@
  * allgather.c: gives each member's numbers to all members. On one host each member copies the
  * numbers out of the stages of the other members (a stage is a member's own part of the shared
  * memory). Between hosts each lane carries the numbers of its members into the result, which the
- * members of a host share. deal.h says where each member's piece lies.
+ * members of a host share. deal.h says where each member's numbers are in a chunk.
  *
  * Two other operations run an allgather before they begin (allgather_before): an alltoall with
  * counts, to tell all members the counts; and the making of a mesh, to tell all members the
@@ -20,12 +20,12 @@ struct allgather {
     uint32_t own; /* our index in the group */
     const uint8_t *in;
     uint8_t *out;
-    uint8_t **blocks; /* for each host: its block, that is, all its pieces that this lane carries */
-    size_t *lengths;
+    uint8_t **blocks; /* for each host: a block, all pieces that our lane carries */
+    size_t *lengths;  /* the bytes of each block */
 };
 
-/* First phase of the pipeline: copies this member's piece of the chunk to its stage, its part of
- * the shared memory, where the other members of the host read it. */
+/* Stage `in` of the pipeline: copies this member's piece of the chunk to its stage, its part of the
+ * shared memory, where the other members of the host read it. */
 static void put_on_stage(void *arg, size_t chunk, uint64_t turn)
 {
     struct allgather *gather = arg;
@@ -50,7 +50,7 @@ static void take_piece(struct allgather *gather, uint32_t member, size_t chunk, 
                count * deal->bytes);
 }
 
-/* Last phase of the pipeline on one host: copies the pieces of all members from their stages to
+/* Stage `out` of the pipeline on one host: copies the pieces of all members from their stages to
  * the program's output. */
 static void take_from_stages(void *arg, size_t chunk, uint64_t turn)
 {
@@ -62,7 +62,7 @@ static void take_from_stages(void *arg, size_t chunk, uint64_t turn)
                    board_stage(gather->operation->group->board, local, turn));
 }
 
-/* Middle phase of the pipeline with several hosts: fills the result, the memory that the members
+/* Stage `middle` of the pipeline with several hosts: fills the result, the memory that the members
  * of this host share. The pieces of this host are copied into it, those of the other hosts are
  * received along our lane. A member without a lane does nothing. */
 static int gather_along_lane(void *arg, size_t chunk, uint64_t turn)
@@ -92,8 +92,8 @@ static int gather_along_lane(void *arg, size_t chunk, uint64_t turn)
     return lane_allgather(&group->lane, gather->blocks, gather->lengths);
 }
 
-/* Last phase of the pipeline with several hosts: copies the pieces of all members from the
- * result to the program's output. */
+/* Stage `out` of the pipeline with several hosts: copies the pieces of all members from the result
+ * to the program's output. */
 static void take_from_result(void *arg, size_t chunk, uint64_t turn)
 {
     struct allgather *gather = arg;
@@ -105,8 +105,8 @@ static void take_from_result(void *arg, size_t chunk, uint64_t turn)
 }
 
 /* Runs an allgather. On one host the members read the pieces from each other's stages; between
- * hosts lanes bring them to each host's result. If every member is alone on its host, there is no
- * board, and the numbers are not cut into chunks. */
+ * hosts lanes bring the pieces to each host's result. If every member is alone on its host, there
+ * is no board, and the numbers are not cut into chunks. */
 int allgather_run(struct operation *operation)
 {
     const struct coll_call *call = operation->call;
@@ -138,7 +138,8 @@ int allgather_run(struct operation *operation)
     gather.blocks = (uint8_t **)(void *)(gather.lengths + members->host_count);
     deal_init(&gather.deal, BOARD_STAGE_BYTES, memory);
     stages.chunks = deal->chunks;
-    /* First copies our own numbers to their place in the output, and then reads them from there. */
+    /* Copy our own numbers to their place in the output first; the stages then read them from
+     * there. */
     length = deal_count(deal, gather.own) * deal->bytes;
     place = gather.out + deal->first[gather.own] * deal->bytes;
     if (length && place != gather.in)
@@ -163,6 +164,8 @@ int allgather_run(struct operation *operation)
     return rc;
 }
 
+/* Runs an allgather from its fingerprint to the end, for files that need one beside the call of the
+ * program. */
 int allgather_whole(struct coll *coll, struct coll_group *group, const struct coll_call *call)
 {
     struct operation operation = operation_make(coll, group, call);
@@ -170,10 +173,9 @@ int allgather_whole(struct coll *coll, struct coll_group *group, const struct co
     return lane_close(&group->lane, allgather_run(&operation));
 }
 
-/* Runs an allgather that tells an operation something about all members (counts, addresses)
- * before the operation itself begins. Both need a number, by which the members compare what they
- * run: the allgather takes the number that the operation had, and the operation takes the next
- * one. */
+/* Runs an allgather that tells an operation something about all members (counts, addresses) before
+ * the operation itself begins. Both need a number, by which the members compare what they run: the
+ * allgather takes the number that the operation had, and the operation takes the next number. */
 int allgather_before(struct operation *operation, const struct coll_call *call)
 {
     struct coll_group *group = operation->group;

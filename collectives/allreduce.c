@@ -8,15 +8,15 @@
  *                             ──► result ──► out
  *   allreduce_direct.c: one host, all buffers are from hvd_alloc, none is copied to a stage
  *                       member i reduces part i out of all buffers ──► each takes the other parts
- *   allreduce_lane.c: every member alone on its host, or --fixed-order: along a lane, in blocks
+ *   allreduce_lane.c: every member is alone on its host, or --fixed-order: along a lane, in blocks
  *
  * Every number is reduced on one member only, in one order, and then passed on; or on all members
  * in the same order. So the result is the same on all members, bit for bit.
  */
 #include "collectives/allreduce_internal.h"
 
-/* Collects what an allreduce needs to know. The caller sets `pieces`. A rank that has called
- * hvd_join gives no numbers and leaves `pieces` NULL. */
+/* Collects the facts of an allreduce. The caller sets `pieces`. A rank that has called hvd_join
+ * gives no numbers, so there `pieces` stays NULL. */
 static struct allreduce allreduce_of(struct operation *operation)
 {
     struct allreduce all = { .operation = operation,
@@ -38,9 +38,9 @@ static bool is_without_board(const struct operation *operation)
 
 /* Runs the chunks of an allreduce after the opening. In the opening each member has told whether
  * the others can read its buffers in place. If all buffers can be read in place, the stages are not
- * needed. Otherwise all members use their stages. begun is true: this member has put its first
- * chunk on its stage before the opening. A member that had offered its buffers puts its first chunk
- * on its stage now; one more step of the board publishes these chunks. */
+ * needed. Otherwise all members use their stages. `begun` is true: this member has put its first
+ * chunk on its stage before the opening. A member that had offered its buffers instead puts its
+ * first chunk on its stage now; one more step of the board publishes these chunks. */
 static int go_on_stages(struct allreduce *all, const struct stages *stages, bool begun)
 {
     struct operation *operation = all->operation;
@@ -60,8 +60,8 @@ static int go_on_stages(struct allreduce *all, const struct stages *stages, bool
 /* Runs an allreduce of this rank. Without a board the numbers go along the lane, a chain of links
  * between the members. With a board each member puts its numbers on its stage, its own part of the
  * board. `in_parts`: all members are on one host, and each reduces a part of the numbers.
- * `offered`: the other members may read our buffer in place, so no copy to our stage is needed. A
- * buffer can be offered only with `in_parts`, and only if it is one buffer from hvd_alloc. */
+ * `offered`: the other members may read our buffers in place, so no copy to our stage is needed.
+ * Buffers are offered only with `in_parts`, and only if both are in memory of hvd_alloc. */
 int allreduce_run(struct operation *operation)
 {
     struct allreduce all = allreduce_of(operation);
@@ -89,7 +89,7 @@ int allreduce_run(struct operation *operation)
     return rc ? rc : go_on_stages(&all, &stages, !offered);
 }
 
-/* Runs the rest of an allreduce on a rank that has joined, after its opening has told which
+/* Runs the rest of an allreduce on a rank that has joined, after the opening has told it which
  * allreduce the other members run. */
 int allreduce_go_on(struct operation *operation)
 {
@@ -100,6 +100,6 @@ int allreduce_go_on(struct operation *operation)
     if (is_without_board(operation))
         return allreduce_along_lane(&all);
     rc = allreduce_plan_stages(&all, &stages);
-    /* true: this rank puts nothing on its stage */
+    /* true: a rank that has joined has nothing to put on its stage */
     return rc ? rc : go_on_stages(&all, &stages, true);
 }

@@ -8,7 +8,7 @@
  *     reduce_between several hosts: owner i reduces part i of its host, and takes it along lane i
  *     copy_out       from the result to the program's buffer
  *     reduce_alone   one host, small: each member reduces all parts by itself, to its own buffer;
- *                    takes the place of reduce_here and copy_out
+ *                    used instead of reduce_here and copy_out
  *
  * A board is the shared memory of the members of one host; a turn counts the chunks of all
  * operations on a board. Each member computes by itself how a chunk is divided into parts, and all
@@ -18,6 +18,7 @@
  */
 #include "collectives/allreduce_internal.h"
 
+/* How many numbers the chunk has: the last one may be shorter. */
 static size_t chunk_count(const struct allreduce *all, size_t chunk)
 {
     size_t left = all->count - chunk * all->chunk;
@@ -37,7 +38,8 @@ static size_t own_part(const struct allreduce *all, size_t chunk, size_t *ret_co
     return share_of(chunk_count(all, chunk), all->bytes, local, all->owners, ret_count);
 }
 
-/* Copies our numbers to our stage, except a part that only this member reads. */
+/* Stage `in` of the pipeline: copies our numbers to our stage, except those of our own part, which
+ * only this member reads. With several buffers in the call all are copied. */
 static void copy_in(void *arg, size_t chunk, uint64_t turn)
 {
     struct allreduce *all = arg;
@@ -54,8 +56,8 @@ static void copy_in(void *arg, size_t chunk, uint64_t turn)
     pieces_read(all->pieces, from + own, count - own, stage + own * all->bytes);
 }
 
-/* Lists the addresses of the members' numbers from index `at` of the chunk on; returns how many
- * members give numbers. */
+/* Lists in group->sources the addresses of the members' numbers from index `at` of the chunk on.
+ * Returns how many members give numbers: those that have joined give none. */
 static size_t find_sources(const struct allreduce *all, size_t chunk, uint64_t turn, size_t at)
 {
     struct board *board = all->operation->group->board;
@@ -73,10 +75,10 @@ static size_t find_sources(const struct allreduce *all, size_t chunk, uint64_t t
     return count;
 }
 
-/* Middle phase of the pipeline on one host: reduces our part of the chunk out of the numbers of
+/* Stage `middle` of the pipeline on one host: reduces our part of the chunk out of the numbers of
  * all members, and writes it to the result, from where the other members copy it. If the call
  * has only one buffer, our own numbers were not copied to the stage: they are read from that
- * buffer, and the result is written to it at once. */
+ * buffer, and the result is also written to that buffer at once. */
 static int reduce_here(void *arg, size_t chunk, uint64_t turn)
 {
     struct allreduce *all = arg;
@@ -93,9 +95,9 @@ static int reduce_here(void *arg, size_t chunk, uint64_t turn)
     return 0;
 }
 
-/* Middle phase of the pipeline with several hosts: reduces our part of the chunk over the
- * members of this host, then along our lane over all hosts. The sum goes to the result, the
- * memory from which all members of this host copy it. */
+/* Stage `middle` of the pipeline with several hosts: reduces our part of the chunk over the members
+ * of this host, then along our lane over all hosts. The sum goes to the result, the memory from
+ * which all members of this host copy it. */
 static int reduce_between(void *arg, size_t chunk, uint64_t turn)
 {
     struct allreduce *all = arg;
@@ -123,15 +125,15 @@ static int reduce_between(void *arg, size_t chunk, uint64_t turn)
                           algorithm_along_lane(count * all->work_bytes));
 }
 
-/* Last phase of the pipeline: copies the result of the chunk from the board to the program's
- * buffer, except the part that reduce_here has written to the buffer already. */
+/* Stage `out` of the pipeline: copies the result of the chunk from the board to the program's
+ * buffer, except the part that reduce_here has written to that buffer already. */
 static void copy_out(void *arg, size_t chunk, uint64_t turn)
 {
     struct allreduce *all = arg;
     const uint8_t *result = board_result(all->operation->group->board, turn);
     size_t to = chunk * all->chunk, count = chunk_count(all, chunk), own = count, own_count = 0;
 
-    /* reduce_here has already written our own part to the program's buffer. */
+    /* on one host, with one buffer: reduce_here has written our own part to the program's buffer */
     if (allreduce_is_one(all) && all->operation->group->group.host_count == 1)
         own = own_part(all, chunk, &own_count);
     pieces_write(all->pieces, to, own, result);
@@ -139,9 +141,9 @@ static void copy_out(void *arg, size_t chunk, uint64_t turn)
     pieces_write(all->pieces, to + own, count - own, result + own * all->bytes);
 }
 
-/* A small allreduce on one host, after the first step of the board: this member reduces the
- * numbers of all members by itself, so no second step is needed. The whole operation is one
- * chunk. If the call has several buffers, the sum is first written to the second copy of our
+/* Stage `out` of a small allreduce on one host, after the first step of the board: this member
+ * reduces the numbers of all members by itself, so no second step is needed. The whole operation is
+ * one chunk. If the call has several buffers, the sum is first written to the second copy of our
  * stage, the one for chunk `turn` + 1, which no member reads, and then copied to the buffers. */
 static void reduce_alone(void *arg, size_t chunk, uint64_t turn)
 {

@@ -11,8 +11,8 @@
 _Static_assert(ALGORITHMS_MAX <= UINT8_MAX, "an index has room in a fingerprint");
 
 /* Returns the fingerprint of the numbers that are reduced. This is the fingerprint of the call,
- * with one exception: of a call on memory of a GPU only the votes of the members are reduced
- * here (can NCCL carry the call?), and then this is a fingerprint made for the votes. */
+ * with one exception: for a call on memory of a GPU only the votes of the members are reduced here
+ * (can NCCL carry the call?), and then the result is a fingerprint made for the votes. */
 const struct fingerprint *allreduce_fingerprint(const struct operation *operation)
 {
     static const struct fingerprint votes = { .kind = COLL_ALLREDUCE,
@@ -50,11 +50,13 @@ static size_t list_algorithms(const struct operation *operation,
                           numbers * reduce_work_bytes(&how), list);
 }
 
+/* true: the call has one buffer, which is read and written in place. */
 bool allreduce_is_one(const struct allreduce *all)
 {
     return all->pieces && all->pieces->items == &all->pieces->whole;
 }
 
+/* true: the numbers are reduced in another type than their own (reduce.h). */
 bool allreduce_is_apart(const struct allreduce *all)
 {
     return reduce_work_type(&all->how) != all->how.type;
@@ -71,6 +73,7 @@ struct algorithm allreduce_algorithm(const struct operation *operation)
     return list[index < count ? index : 0];
 }
 
+/* Returns along how many lanes the numbers of this operation go between hosts. */
 uint32_t allreduce_lanes(const struct operation *operation)
 {
     return operation_is_ordered(operation) || allreduce_algorithm(operation).leader
@@ -78,9 +81,9 @@ uint32_t allreduce_lanes(const struct operation *operation)
                : operation->group->group.lane_count;
 }
 
-/* true: the allreduce is so small that its numbers travel in the first message of the lane,
- * together with the fingerprint (LANE_GATHER). Then that message can only be sent after the
- * numbers of this host were reduced, and not at the beginning of the operation. */
+/* true: the allreduce is so small that its numbers are sent in the first message of the lane,
+ * together with the fingerprint (LANE_GATHER). Then that message can only be sent after the numbers
+ * of this host were reduced, and not at the beginning of the operation. */
 bool allreduce_opens_late(const struct operation *operation)
 {
     const struct fingerprint *fingerprint = allreduce_fingerprint(operation);
@@ -91,10 +94,10 @@ bool allreduce_opens_late(const struct operation *operation)
            algorithm_along_lane(fingerprint->count * reduce_work_bytes(&how)) == LANE_GATHER;
 }
 
-/* Chooses the algorithm, writes its index to the fingerprint, and notes whether this operation
- * is a trial, whose time is measured. A rank that has joined (hvd_join) does not choose: it has
- * received the fingerprint with the index, and only notes whether this is a trial. With
- * --fixed-order there is only one algorithm. */
+/* Chooses the algorithm, writes its index to the fingerprint, and notes whether this operation is a
+ * trial, whose time is measured. A rank that has joined (hvd_join) does not choose: it has received
+ * the fingerprint with the index, and only notes whether this is a trial. With --fixed-order there
+ * is one algorithm to choose from. */
 void allreduce_choose(struct operation *operation)
 {
     struct algorithm list[ALGORITHMS_MAX];
@@ -112,6 +115,8 @@ void allreduce_choose(struct operation *operation)
         operation->begun_us = clock_now_us();
 }
 
+/* Called at the end of an allreduce: if it was a trial, notes its time. true: each algorithm has
+ * now been tried often enough, and the members must choose one. */
 bool allreduce_note(struct operation *operation)
 {
     return operation->tries &&
@@ -137,7 +142,7 @@ void allreduce_tell_trials(const struct operation *operation)
     bool is_trial;
     uint32_t choice = trial_choose(&operation->group->trials, operation->bytes, count, &is_trial);
 
-    /* Only rank 0 reports, and only for the group of all members. */
+    /* Only rank 0 reports, and only about the group of all members. */
     if (!engine || !engine->options.tried || operation->group != coll->groups || group->place != 0)
         return;
     for (uint32_t i = 0; i < count; i++) {

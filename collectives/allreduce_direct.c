@@ -1,20 +1,21 @@
 /*
  * allreduce_direct.c: an allreduce on one host where all members have their numbers in memory that
- * the other members can read (hvd_alloc). Nothing is copied to a stage: each member reduces its
- * part of all numbers, out of the buffers of all members, into its own output; after a step
- * (board.h) the member takes the other parts out of the outputs of the other members; then one more
- * step. A member never writes into the memory of another member.
+ * the other members can read (hvd_alloc). Nothing is copied to a stage (shared memory): each member
+ * reduces its part of all numbers, out of the buffers of all members, into its own output; after a
+ * step (board.h) the member copies the other parts out of the outputs of the other members; then
+ * one more step. A member never writes into the memory of another member.
  */
 #include "collectives/allreduce_internal.h"
 
 #include <string.h>
 
-/* After this many bytes the member checks again whether the round has failed. */
+/* After so many bytes the member looks whether the round has failed. */
 #define STRETCH_BYTES ((size_t)1024 * 1024)
 
 /* Writes into our opening message where our input and our output are, so that the other members
  * of this host can read both (allreduce_internal.h). If one of the two is not in memory of
- * hvd_alloc, other processes cannot read it: then neither is offered (`bytes` is 0). */
+ * hvd_alloc, other processes cannot read it: then neither is offered (`bytes` is 0). Returns
+ * whether they are offered. */
 bool direct_offer(struct operation *operation)
 {
     const struct coll_call *call = operation->call;
@@ -45,9 +46,9 @@ struct direct {
     const uint8_t **ins, **outs;
 };
 
-/* Returns the address at which this process reads a buffer of another member. *ret_rc: on entry the
- * result so far; an error there makes this call do nothing. NULL: the buffer cannot be opened, the
- * round has failed, and *ret_rc has the code. */
+/* Returns the address at which this process reads a buffer of another member. *ret_rc on entry: the
+ * result so far; if that is an error, this call does nothing. NULL: the buffer cannot be opened,
+ * the round has failed, and *ret_rc has the code. */
 static const uint8_t *view_of(struct coll *coll, const struct pool_locator *locator, int *ret_rc)
 {
     struct pool_views **views = &coll->memory.views;
@@ -64,14 +65,15 @@ static const uint8_t *view_of(struct coll *coll, const struct pool_locator *loca
     return at;
 }
 
+/* Returns the index of the first number that the member `local` reduces; *ret_count: how many. */
 static size_t part_of(const struct direct *direct, uint32_t local, size_t *ret_count)
 {
     return share_of(direct->all->count, direct->all->bytes, local,
                     board_count(direct->all->operation->group->board), ret_count);
 }
 
-/* Copies the parts that the other members reduced. Each member begins with its neighbour's part, so
- * that the members do not all read the same memory. */
+/* Copies the parts that the other members have reduced to our output. Each member begins with its
+ * neighbour's part, so that the members do not all read the same memory. */
 static int take_other_parts(const struct direct *direct)
 {
     struct operation *operation = direct->all->operation;
@@ -93,8 +95,9 @@ static int take_other_parts(const struct direct *direct)
     return 0;
 }
 
-/* Runs the allreduce on the buffers themselves (see the top of this file). The last board step says
- * that no member reads another member's output any more. */
+/* Runs the allreduce on the buffers themselves (see the top of this file). The last step of the
+ * board says that no member reads another member's output any more, so the program may change it.
+ */
 int direct_run(const struct allreduce *all)
 {
     struct operation *operation = all->operation;

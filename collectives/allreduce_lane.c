@@ -5,14 +5,16 @@
  *
  * The numbers are reduced in blocks, one after another: a copy in progress cannot be cancelled, so
  * no copy is longer than a block. Several buffers are packed into blocks of --fusion-threshold-mb.
- * The size of a block depends only on values that all members know, so a rank that has joined takes
+ * The size of a block depends only on values that all members know, so a rank that has joined uses
  * the same size.
  */
 #include "collectives/allreduce_internal.h"
 
-#define FUSION_LEAST_BYTES ((size_t)4 * 1024) /* a smaller block is not worth a message */
-#define BLOCK_BYTES        ((size_t)64 * 1024 * 1024)
+#define FUSION_LEAST_BYTES ((size_t)4 * 1024)         /* a smaller block is not worth a message */
+#define BLOCK_BYTES        ((size_t)64 * 1024 * 1024) /* longest block of a single buffer */
 
+/* Writes the neutral numbers of a rank that has joined (allreduce_internal.h). They are no numbers
+ * of the program, so the prescale is left out. */
 void allreduce_give_nothing(const struct allreduce *all, void *to, size_t count,
                             struct reduction *ret_how)
 {
@@ -21,6 +23,8 @@ void allreduce_give_nothing(const struct allreduce *all, void *to, size_t count,
     reduce_identity(to, count, ret_how);
 }
 
+/* Opens the lane (allreduce_internal.h). `along`: the numbers go along in the opening message; but
+ * a rank that has joined sends none, as it learns of the operation only then. */
 int allreduce_open_lane(const struct allreduce *all, const void *work, size_t count)
 {
     bool along = allreduce_opens_late(all->operation) && all->pieces;
@@ -30,8 +34,8 @@ int allreduce_open_lane(const struct allreduce *all, const void *work, size_t co
 }
 
 /* Reduces the numbers block by block along the lane. A block is processed in `work`, which has room
- * for the block in the work type and then in its own type. Without `work` (one buffer, in its own
- * type) the block is processed in place. */
+ * for the block in the work type and, after that, in its own type. Without `work` (one buffer, in
+ * its own type) the block is processed in place. */
 static int reduce_blocks(struct allreduce *all, struct lane *lane, enum lane_algorithm algorithm)
 {
     struct coll *coll = all->operation->coll;
@@ -40,12 +44,12 @@ static int reduce_blocks(struct allreduce *all, struct lane *lane, enum lane_alg
     uint8_t *work = NULL;
     int rc = 0;
 
-    /* several buffers: the user's --fusion-threshold-mb says how much travels together */
+    /* several buffers: the user's --fusion-threshold-mb says how much is sent together */
     if (allreduce_fingerprint(all->operation)->in_parts) {
         block = fusion ? fusion : COLL_FUSION_BYTES;
         block = block > FUSION_LEAST_BYTES ? block : FUSION_LEAST_BYTES;
     }
-    block /= all->work_bytes; /* from here on `block` counts numbers, not bytes */
+    block /= all->work_bytes; /* from now on `block` counts numbers, not bytes */
     block = all->count < block ? all->count : block ? block : 1;
     if ((allreduce_is_apart(all) || !is_one) && block) {
         work = coll_scratch(coll, block * (all->work_bytes + all->bytes));
@@ -74,7 +78,7 @@ static int reduce_blocks(struct allreduce *all, struct lane *lane, enum lane_alg
 }
 
 /* Runs an allreduce along a lane alone: every member is on a host of its own, or --fixed-order
- * demands the order of ranks. In the second case the numbers go over the mesh, which has a link
+ * demands the order of ranks. With --fixed-order the numbers go over the mesh, which has a link
  * between each two members. */
 int allreduce_along_lane(struct allreduce *all)
 {
@@ -82,6 +86,7 @@ int allreduce_along_lane(struct allreduce *all)
     struct fingerprint theirs;
     int rc;
 
+    /* the opening has used one chunk of the board */
     if (group->board)
         group->turn = all->operation->turn + 1;
     if (!operation_is_ordered(all->operation))

@@ -5,7 +5,7 @@
  * The fingerprint of an alltoall with counts does not hold the counts. So an allgather first tells
  * the counts of each member to all members, and each member checks for every pair that the sender's
  * and the receiver's count are equal. In a ragged operation (ragged.c) all members know the counts
- * already. For a call on memory of a GPU, device.c calls only this check (alltoall_agree).
+ * already. For a call on memory of a GPU, device.c uses only this check (alltoall_agree).
  */
 #include "base/mem.h"
 #include "base/panic.h"
@@ -20,12 +20,13 @@ struct alltoall {
     /* given[i * size + k]: how many numbers member i gives to member k; NULL: call->count for each
      * pair */
     const uint64_t *given;
-    const uint8_t **out_blocks; /* our blocks for each member */
-    uint8_t **in_blocks;        /* the blocks from each member */
-    size_t *out_lengths, *in_lengths;
-    size_t piece; /* how many bytes of a sender's stage each receiver has */
+    const uint8_t **out_blocks;       /* for each member: the numbers for it */
+    uint8_t **in_blocks;              /* for each member: where its numbers go */
+    size_t *out_lengths, *in_lengths; /* for each member: bytes of these numbers */
+    size_t piece;                     /* how many bytes of a sender's stage are for each receiver */
 };
 
+/* How many bytes member `from` gives to member `to`. */
 static size_t length_between(const struct alltoall *all, uint32_t from, uint32_t to)
 {
     if (!all->given)
@@ -33,15 +34,16 @@ static size_t length_between(const struct alltoall *all, uint32_t from, uint32_t
     return (size_t)all->given[(size_t)from * all->operation->group->group.size + to] * all->bytes;
 }
 
-/* Collects the counts of all members. operation: the alltoall itself, if it has begun; NULL: the
- * alltoall has not begun. *ret_given: as in struct alltoall; the caller frees it. */
+/* Collects the counts of all members, and compares the sender's with the receiver's. operation: the
+ * alltoall, which has got its number already; NULL: it has not. *ret_given: as in struct alltoall;
+ * the caller frees it. */
 static int learn_counts(struct coll *coll, struct coll_group *group, const struct coll_call *call,
                         struct operation *operation, uint64_t **ret_given)
 {
     const struct group *members = &group->group;
     size_t size = members->size;
     /* The table has two rows for each member: the counts that the member gives, and the counts that
-     * it expects. The result follows behind these rows. */
+     * it expects. After these rows it has room for the result (`given`). */
     uint64_t *table = mem_zalloc_array(3 * size * size, sizeof(*table));
     uint64_t *own, *given;
     struct coll_call gather;
@@ -78,7 +80,7 @@ static int learn_counts(struct coll *coll, struct coll_group *group, const struc
         mem_free(table);
         return rc;
     }
-    /* the caller frees `table`, so the result moves to its beginning */
+    /* the caller frees what it gets, so the result is moved to the beginning of the table */
     memmove(table, given, size * size * sizeof(*table));
     *ret_given = table;
     return 0;
@@ -105,7 +107,7 @@ int alltoall_agree(struct coll *coll, struct coll_group *group, const struct col
     return 0;
 }
 
-/* Returns how many bytes of a block with `length` bytes are in chunk number `chunk`. */
+/* Returns how many bytes of a block, which has `length` bytes, are in chunk number `chunk`. */
 static size_t piece_length(const struct alltoall *all, size_t length, size_t chunk)
 {
     size_t from = chunk * all->piece;
@@ -115,8 +117,8 @@ static size_t piece_length(const struct alltoall *all, size_t length, size_t chu
     return length - from < all->piece ? length - from : all->piece;
 }
 
-/* Stage `in`: copies our piece of each block for a member of this host to our stage. The stage has
- * one place for each receiver. */
+/* Stage `in`: copies our piece of each block for a member of this host to our stage, which has a
+ * part for each receiver. */
 static void put_blocks(void *arg, size_t chunk, uint64_t turn)
 {
     struct alltoall *all = arg;
@@ -133,7 +135,7 @@ static void put_blocks(void *arg, size_t chunk, uint64_t turn)
     }
 }
 
-/* Stage `out`: copies our piece out of the stage of each member of this host. */
+/* Stage `out`: copies the piece for us out of the stage of each member of this host. */
 static void take_blocks(void *arg, size_t chunk, uint64_t turn)
 {
     struct alltoall *all = arg;
@@ -170,8 +172,8 @@ static int exchange_all(struct alltoall *all)
         out += all->out_lengths[i];
         in += all->in_lengths[i];
     }
-    /* First the members of this host; without a board that is only this member. The longest block
-     * between two of them determines the number of chunks, which is then equal on all of them. */
+    /* First the members of this host; without a board that is only this member. The number of
+     * chunks follows from the longest block between two of them, so it is equal on all of them. */
     for (uint32_t i = 0; i < members->local_count; i++) {
         for (uint32_t k = 0; k < members->local_count; k++) {
             size_t length = length_between(all, members->locals[i], members->locals[k]);
@@ -181,6 +183,7 @@ static int exchange_all(struct alltoall *all)
     }
     ASSERT(members->local_count); /* this member is one of the locals */
     if (group->board) {
+        /* a multiple of the cache line, so that two receivers share none */
         all->piece = BOARD_STAGE_BYTES / members->local_count / 64 * 64;
         stages.chunks = (most + all->piece - 1) / all->piece;
         rc = stages_run(all->operation, &stages);
@@ -191,7 +194,7 @@ static int exchange_all(struct alltoall *all)
     }
     if (rc || members->host_count == 1)
         return rc;
-    /* Then exchanges blocks with the members of the other hosts. */
+    /* Then exchange blocks with the members of the other hosts: those of this host have theirs. */
     for (uint32_t i = 0; i < members->local_count; i++) {
         all->out_lengths[members->locals[i]] = 0;
         all->in_lengths[members->locals[i]] = 0;
@@ -203,9 +206,9 @@ static int exchange_all(struct alltoall *all)
     return lane_close(&group->mesh_lane, rc);
 }
 
-/* Runs an alltoall. Two things come first, because all members must have them: the mesh between
- * hosts, and the counts of all members if they are not equal. given[i * size + k]: how many numbers
- * member i gives to member k. */
+/* Runs an alltoall. Two things come first: the mesh between the hosts is made, and the members tell
+ * each other their counts, if there are any and not all know them. given[i * size + k]: how many
+ * numbers member i gives to member k. */
 int alltoall_run(struct operation *operation)
 {
     const struct coll_call *call = operation->call;

@@ -1,7 +1,7 @@
 /*
  * broadcast.c: sends the root's numbers to all members. The root puts a chunk on its stage, from
- * where the members of its host take it; each member on a lane sends a part of it to the other
- * hosts, into the result (shared memory) there.
+ * where the members of its host copy it; each member on a lane sends a part of the chunk to the
+ * other hosts, into the result (shared memory) there.
  *
  *     step              1                2                3
  *     root's host  in 0 │  out 0 and     │  out 1 and     │
@@ -18,13 +18,15 @@
 struct broadcast {
     struct operation *operation;
     struct pieces pieces;
-    /* number_bytes: length of one number; bytes: length of all numbers */
+    /* number_bytes: bytes of one number; bytes: of all numbers */
     size_t number_bytes, bytes;
-    /* root_local: index of the root among the members of its host */
+    /* root_host: index of the root's host; root_local: index of the root among that host's members
+     */
     uint32_t root_host, root_local;
     bool is_root, is_here; /* is_here: the root is on our host */
 };
 
+/* How many bytes the chunk has: the last one may be shorter. */
 static size_t chunk_bytes(const struct broadcast *cast, size_t chunk)
 {
     size_t left = cast->bytes - chunk * CHUNK_BYTES;
@@ -32,7 +34,8 @@ static size_t chunk_bytes(const struct broadcast *cast, size_t chunk)
     return left < CHUNK_BYTES ? left : CHUNK_BYTES;
 }
 
-/* Returns the address of the chunk on the board of this host. */
+/* Returns the address of the chunk on the board of this host. On the root's host a chunk is on the
+ * root's stage; on the other hosts in the result. */
 static uint8_t *chunk_on_board(const struct broadcast *cast, uint64_t turn)
 {
     struct board *board = cast->operation->group->board;
@@ -40,7 +43,7 @@ static uint8_t *chunk_on_board(const struct broadcast *cast, uint64_t turn)
     return cast->is_here ? board_stage(board, cast->root_local, turn) : board_result(board, turn);
 }
 
-/* Stage `in`: the root copies the chunk to its stage. The other members put nothing. */
+/* Stage `in`: the root copies the chunk to its stage; the other members have nothing to do. */
 static void broadcast_put(void *arg, size_t chunk, uint64_t turn)
 {
     struct broadcast *cast = arg;
@@ -50,7 +53,7 @@ static void broadcast_put(void *arg, size_t chunk, uint64_t turn)
                     chunk_bytes(cast, chunk) / cast->number_bytes, chunk_on_board(cast, turn));
 }
 
-/* Copies the chunk from the board to our buffer; the root has it there already. */
+/* Copies the chunk from the board to our buffer; the root's buffer has it already. */
 static void broadcast_take(void *arg, size_t chunk, uint64_t turn)
 {
     struct broadcast *cast = arg;
@@ -60,8 +63,8 @@ static void broadcast_take(void *arg, size_t chunk, uint64_t turn)
                      chunk_bytes(cast, chunk) / cast->number_bytes, chunk_on_board(cast, turn));
 }
 
-/* Sends the chunk along the lanes to the other hosts. On the root's host the chunk is sent out
- * of the root's stage, and the members of that host copy it out of the same stage meanwhile:
+/* Stage `middle`: sends the chunk along the lanes to the other hosts. On the root's host the chunk
+ * is sent out of the root's stage, and the members of that host also copy it out of that stage:
  * both only read, so no step of the board is needed between them. */
 static int broadcast_pass_on(void *arg, size_t chunk, uint64_t turn)
 {
@@ -81,8 +84,8 @@ static int broadcast_pass_on(void *arg, size_t chunk, uint64_t turn)
     return rc;
 }
 
-/* Every member is alone on its host: the numbers go along the lane, those of several buffers by way
- * of a scratch memory, a chunk at a time. */
+/* Every member is alone on its host, so the numbers go along the lane. Several buffers are sent a
+ * chunk at a time, by way of a scratch memory. */
 static int broadcast_alone(struct broadcast *cast)
 {
     struct operation *operation = cast->operation;
@@ -104,15 +107,15 @@ static int broadcast_alone(struct broadcast *cast)
             pieces_read(&cast->pieces, from, count, scratch);
         rc = lane_broadcast(lane, scratch, count * cast->number_bytes, cast->root_host);
         if (!rc)
-            rc = operation_settle(operation); /* the scratch is used again */
+            rc = operation_settle(operation); /* the scratch memory is used again */
         if (!rc && !cast->is_root)
             pieces_write(&cast->pieces, from, count, scratch);
     }
     return rc;
 }
 
-/* Runs a broadcast. The members of the root's host copy a chunk out in the stage `middle`, from the
- * root's stage, so they need no stage `out`. */
+/* Runs a broadcast. The members of the root's host copy a chunk out of the root's stage in the
+ * stage `middle`, so they need no stage `out`. */
 int broadcast_run(struct operation *operation)
 {
     const struct coll_call *call = operation->call;

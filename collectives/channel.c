@@ -17,7 +17,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define CHUNK_BYTES ((size_t)256 * 1024)
+#define CHUNK_BYTES ((size_t)256 * 1024) /* how many bytes a step of the board publishes */
 
 /* Opens this member's end of a channel: a group of this rank and `peer`, with a circle of its own
  * (the connections of one group, coll_circle.h). The call does not wait for the peer; the first
@@ -93,8 +93,8 @@ static int channel_compare(struct coll *coll, const struct fingerprint *ours,
                      theirs->rank, other, ours->rank, own);
 }
 
-/* Moves the numbers over the board of the host. Each step publishes the next chunk on the sender's
- * stage; the receiver takes it while the sender writes the one after it. */
+/* Moves the numbers over the board that the two members share. Each step publishes the next chunk
+ * on the sender's stage; the receiver copies it while the sender writes the chunk after it. */
 static int channel_over_board(struct coll_channel *channel, const struct operation *operation,
                               size_t bytes)
 {
@@ -123,12 +123,13 @@ static int channel_over_board(struct coll_channel *channel, const struct operati
             memcpy(out + at, stage, length);
         at += length;
         group->turn++;
+        /* + 1: a transfer of no bytes makes progress too */
         atomic_fetch_add_explicit(&channel->progress, length + 1, memory_order_relaxed);
     } while (!rc && at < bytes);
     return rc;
 }
 
-/* Moves the numbers over the link between two hosts. */
+/* Moves the numbers over the link between the two members, which are on two hosts. */
 static int channel_over_link(struct coll_channel *channel, const struct operation *operation,
                              size_t bytes)
 {
@@ -138,7 +139,7 @@ static int channel_over_link(struct coll_channel *channel, const struct operatio
 
     if (!rc)
         rc = channel_compare(operation->coll, &operation->fingerprint, &theirs);
-    /* Segments with one tag arrive in the order in which they were sent. */
+    /* All segments have the same tag: they arrive in the order in which they were sent. */
     for (size_t i = 0; i < traffic_segments(lane->traffic, bytes) && !rc; i++) {
         size_t at = i * lane->traffic->segment_bytes, place;
         size_t length = traffic_segment(lane->traffic, bytes, i);
@@ -152,8 +153,9 @@ static int channel_over_link(struct coll_channel *channel, const struct operatio
     return lane_close(lane, rc);
 }
 
-/* After a failure a process of this host may have failed the segment of the channel before, and has
- * written the reason there. */
+/* Makes one transfer over the channel (channel.h); the first one connects the channel. After a
+ * failure the reason may be in the segment of the channel: a process of this host that has failed
+ * before has written it there. */
 int coll_transfer(struct coll_channel *channel, const struct coll_call *call, struct hvd_err *err)
 {
     struct coll_circle *circle = &channel->circle;
@@ -167,7 +169,8 @@ int coll_transfer(struct coll_channel *channel, const struct coll_call *call, st
 
     if (rc)
         return rc;
-    shown.kind = COLL_SEND; /* both ends have one fingerprint */
+    /* a send and its receive are one operation: both ends have the same fingerprint */
+    shown.kind = COLL_SEND;
     shown.root = channel->sends ? coll->rank : channel->peer;
     operation = operation_make(coll, &channel->group, &shown);
     atomic_store(&channel->number, channel->group.number);
@@ -192,6 +195,8 @@ int coll_transfer(struct coll_channel *channel, const struct coll_call *call, st
     return coll_failure(coll, err);
 }
 
+/* Describes the first transfer in progress for a thread that watches (coll_wait_look); the member
+ * at its other end is the one for which it waits. ret_wait->operation is NULL: there is none. */
 void coll_transfer_look(struct coll *coll, struct coll_wait *ret_wait)
 {
     size_t count;

@@ -16,20 +16,20 @@
 
 struct coll_channel;
 
-/* Opens this member's end of the channel to (sends true) or from (sends false) the member with rank
- * `peer`. Waits for no member. A member opens each channel once in a round. HVD_E_LIMIT: the member
- * has opened LIMIT_CHANNELS channels. After any failure the round has ended. */
+/* Opens this member's end of the channel to (`sends` is true) or from (`sends` is false) the member
+ * with rank `peer`. Waits for no member. A member opens each channel once in a round. HVD_E_LIMIT:
+ * the member has opened LIMIT_CHANNELS channels. After any failure the round has ended. */
 int coll_open_channel(struct coll *coll, uint32_t peer, bool sends,
                       struct coll_channel **ret_channel, struct hvd_err *err) MUST_CHECK;
 
-/* Sends call->count numbers from call->in, or receives them into call->out. Returns when the
- * receiver has the message, or is sure to get it; so it waits until the other end makes its
- * transfer too. HVD_E_MISMATCH: the transfer of the other end has another count, type or tag. Other
+/* Sends call->count numbers from call->in, or receives so many into call->out. Returns when the
+ * receiver has the message, or is sure to get it; so it waits until the other member makes its
+ * transfer too. HVD_E_MISMATCH: the transfer of that member has another count, type or tag. Other
  * codes: as coll_run. */
 int coll_transfer(struct coll_channel *channel, const struct coll_call *call,
                   struct hvd_err *err) MUST_CHECK;
 
-/* As coll_wait_look, but describes a transfer that waits, if there is one. */
+/* As coll_wait_look, but describes a transfer in progress, and the member for which it waits. */
 void coll_transfer_look(struct coll *coll, struct coll_wait *ret_wait);
 
 #endif

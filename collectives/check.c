@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 
+/* Refuses a call whose counts are too large together; ends the round. */
 static int refuse_counts(struct coll *coll, const struct coll_call *call, struct hvd_err *err)
 {
     return coll_refuse(
@@ -17,6 +18,7 @@ static int refuse_counts(struct coll *coll, const struct coll_call *call, struct
         coll_kind_name(call->kind), reduce_type_name(call->type));
 }
 
+/* Refuses a call without memory for its numbers; ends the round. */
 static int refuse_null(struct coll *coll, const struct coll_call *call, struct hvd_err *err)
 {
     return coll_refuse(coll, err,
@@ -25,8 +27,8 @@ static int refuse_null(struct coll *coll, const struct coll_call *call, struct h
                        coll_kind_name(call->kind), reduce_type_name(call->type));
 }
 
-/* Adds up the elements of all members: counts[i] each or, when counts is NULL, `each` for each of
- * `size` members. bytes: of one element. false: more elements than memory can hold. */
+/* Adds up how many numbers all members have: counts[i] each or, when `counts` is NULL, `each` for
+ * each of `size` members. bytes: of one number. false: more numbers than memory can hold. */
 static bool add_up(const size_t *counts, uint32_t size, size_t each, size_t bytes, size_t *ret_sum)
 {
     size_t left = SIZE_MAX / 2 / bytes;
@@ -44,8 +46,8 @@ static bool add_up(const size_t *counts, uint32_t size, size_t each, size_t byte
 }
 
 /* Checks a ragged call: an allgather or alltoall in which each member knows only its own counts,
- * and gets those of the others in call->received. No member may give more than LIMIT_RAGGED_BYTES,
- * so every sum of the members' counts fits a size_t. */
+ * and gets those of the other members in call->received. No member may give more than
+ * LIMIT_RAGGED_BYTES, so every sum of the members' counts fits into a size_t. */
 static int check_ragged(struct coll *coll, const struct coll_group *group,
                         const struct coll_call *call, struct hvd_err *err)
 {
@@ -136,8 +138,9 @@ static int check_buffers(struct coll *coll, const struct coll_group *group,
     return 0;
 }
 
-/* Checks the arguments of a call before any other member hears of it. After a failure the round has
- * ended, and the code is that of coll_refuse; HVD_E_LIMIT: a limit that hvd.h documents. */
+/* Checks the arguments of a call before any message goes to another member. After a failure the
+ * round has ended, and the code is that of coll_refuse; HVD_E_LIMIT: a limit that hvd.h documents.
+ */
 int coll_check_call(struct coll *coll, const struct coll_group *group, const struct coll_call *call,
                     struct hvd_err *err)
 {
@@ -162,7 +165,7 @@ int coll_check_call(struct coll *coll, const struct coll_group *group, const str
         (call->kind > COLL_ALLTOALL_RAGGED && !coll_kind_is_rooted(call->kind)))
         return coll_refuse(coll, err, "kind %d is no collective; use one of hvd_kind",
                            (int)call->kind);
-    /* Checks the type, the op and the scales. */
+    /* the type, the op and the scales */
     if (!reduce_type_bytes(call->type))
         return coll_refuse(coll, err, "%s: there is no type %d; use one of hvd_dtype", name,
                            (int)call->type);
@@ -184,7 +187,7 @@ int coll_check_call(struct coll *coll, const struct coll_group *group, const str
             coll, err,
             "%s: %s cannot be scaled; leave prescale and postscale 0, or use a floating type", name,
             reduce_type_name(call->type));
-    /* Checks the root and the counts. */
+    /* the root and the counts */
     if (has_root && call->root >= group->group.size)
         return coll_refuse(coll, err, "%s: root %u is no rank of this group; use 0 to %u", name,
                            call->root, group->group.size - 1);

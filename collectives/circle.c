@@ -1,8 +1,8 @@
 /*
  * circle.c: groups that their members alone open while the round runs; no other rank knows of them.
- * worker/ opens such a group (coll_open_group), which waits for no member; run.c connects it before
- * its first operation. So members may open several groups in different orders: another member meets
- * this one as soon as this one has opened the group.
+ * worker/ opens such a group (coll_open_group), which waits for no member; run.c connects the group
+ * before its first operation. So members may open several groups in different orders: another
+ * member can meet this one as soon as this one has opened the group.
  *
  * Invariant: a group is complete when coll->group_count shows it to other threads, and is not freed
  * before the round ends.
@@ -16,6 +16,8 @@
 
 #include <inttypes.h>
 
+/* Makes the group of these ranks, and the circle in which its members meet (coll_circle.h). The
+ * circle has a number and a roster of its own, by which the members find each other. */
 int coll_circle_init(struct coll *coll, const struct coll_ranks *ranks, uint64_t salt,
                      struct coll_group *group, struct coll_circle *circle)
 {
@@ -26,7 +28,8 @@ int coll_circle_init(struct coll *coll, const struct coll_ranks *ranks, uint64_t
     traffic_init(&group->mesh, coll_lost, coll);
     traffic_init(&group->own, coll_lost, coll);
     group->board_index = SIZE_MAX;
-    /* A group with these ranks may exist already: the salt makes the fingerprints differ. */
+    /* A group with these ranks may exist already: the salt makes the two groups' hashes, and so
+     * their fingerprints, differ. */
     group->group.hash = fingerprint_mix(group->group.hash + 1, salt);
     group->circle = circle;
     *circle = (struct coll_circle){
@@ -39,6 +42,7 @@ int coll_circle_init(struct coll *coll, const struct coll_ranks *ranks, uint64_t
     return coll_choose_group_partners(circle);
 }
 
+/* The round has failed: ends every wait in the link and the segment of this circle. */
 void coll_circle_fail(struct coll_circle *circle)
 {
     struct coll *coll = circle->coll;
@@ -49,6 +53,7 @@ void coll_circle_fail(struct coll_circle *circle)
         segment_fail(circle->segment, coll->failure.code, MEET_NOBODY, coll->failure.text);
 }
 
+/* Frees a circle and its group (coll_circle.h): nothing else refers to them. */
 void coll_circle_drop(struct coll_circle *circle, struct coll_group *group)
 {
     if (circle->link)
@@ -58,14 +63,15 @@ void coll_circle_drop(struct coll_circle *circle, struct coll_group *group)
     group_release(&group->group);
 }
 
-/* Makes the entry of the group, which is behind the last one that other threads see. */
+/* Makes the group that follows the groups which other threads can see (coll->group_count), with its
+ * circle. */
 static int circle_init(struct coll *coll, const struct coll_ranks *ranks, uint64_t tag,
                        struct coll_group *group)
 {
     struct coll_circle *circle = mem_zalloc(sizeof(*circle));
     int rc = circle ? coll_circle_init(coll, ranks, tag, group, circle) : HVD_E_NOMEM;
 
-    if (!group->circle)
+    if (!group->circle) /* else the circle belongs to the group, and is freed with the round */
         mem_free(circle);
     if (rc)
         return rc;
@@ -73,6 +79,8 @@ static int circle_init(struct coll *coll, const struct coll_ranks *ranks, uint64
     return group->sources ? 0 : HVD_E_NOMEM;
 }
 
+/* Opens a group that its members alone open (circle.h). The group stays in the list of the round's
+ * groups also when the call fails, because a failure ends the round, which frees all groups. */
 int coll_open_group(struct coll *coll, const struct coll_ranks *ranks, uint64_t tag,
                     struct hvd_err *err)
 {
@@ -101,7 +109,7 @@ int coll_open_group(struct coll *coll, const struct coll_ranks *ranks, uint64_t 
     if (!rc && group->group.size > 1)
         rc = coll_circle_make(group->circle, &why);
     /* Show the group to other threads. A failure of the round before this moment could not cancel
-     * the link and the segment of the group's circle, so they are cancelled here. */
+     * the link and the segment of the group's circle, so this thread cancels them. */
     circle = group->circle;
     pthread_mutex_lock(&coll->mutex);
     coll->group_count++;

@@ -1,6 +1,6 @@
 /*
- * circle.h: groups that their members alone open in a running round. coll_run makes the operations
- * of such a group, as of every other.
+ * circle.h: groups that their members alone open in a running round. coll_run then makes the
+ * operations of such a group, as of every other group.
  */
 #ifndef COLLECTIVES_CIRCLE_H
 #define COLLECTIVES_CIRCLE_H

@@ -57,8 +57,8 @@ static int copy_members(struct coll *coll, const struct coll_roster *roster)
         if (!members->contacts[i])
             return HVD_E_NOMEM;
     }
-    /* The hash is made of members, groups and options. A member with other groups or options has
-     * another hash, and its peers refuse to connect with it. */
+    /* Groups and options are in the hash too. A member with other groups or options has another
+     * hash, and its peers refuse to connect with it. */
     for (size_t i = 0; i < roster->group_count; i++) {
         hash = fingerprint_mix(hash, roster->groups[i].count);
         for (uint32_t k = 0; k < roster->groups[i].count; k++)
@@ -83,8 +83,9 @@ static int copy_members(struct coll *coll, const struct coll_roster *roster)
     return 0;
 }
 
-/* Makes the groups of the round: group 0 has all members, then come those of the roster. There is
- * room for LIMIT_OPENED groups that are opened later, so that no group ever moves in memory. */
+/* Makes the groups of the round: group 0 has all members, then come those of the roster. The array
+ * also has entries for LIMIT_OPENED groups that are opened later, so that no group ever moves in
+ * memory. */
 static int make_groups(struct coll *coll, const struct coll_roster *roster)
 {
     const struct coll_ranks all = { coll->members.ranks, roster->size };
@@ -111,8 +112,8 @@ static int make_groups(struct coll *coll, const struct coll_roster *roster)
     return 0;
 }
 
-/* Frees everything except communicators, links and control connections, which must be freed
- * before. */
+/* Frees everything of the round except communicators, links and control connections, which must be
+ * freed before. */
 static void coll_release(struct coll *coll)
 {
     struct coll_circle *circle;
@@ -133,7 +134,7 @@ static void coll_release(struct coll *coll)
         group_release(&coll->channels[i]->group.group);
         mem_free(coll->channels[i]);
     }
-    if (!coll->engine)
+    if (!coll->engine) /* otherwise the engine has opened it, for all rounds */
         staging_close(coll->memory.staging);
     pool_views_free(coll->memory.views);
     seal_wipe(coll->members.secret, sizeof(coll->members.secret));
@@ -148,8 +149,7 @@ static void coll_release(struct coll *coll)
     mem_free(coll);
 }
 
-/* Makes the object of a round for this member (coll.h). It is not connected yet: see coll_connect.
- * */
+/* Makes the object of a round for this member (coll.h). coll_connect connects it later. */
 int coll_create(struct coll_engine *engine, const struct coll_roster *roster,
                 struct coll **ret_coll, struct hvd_err *err)
 {
@@ -218,6 +218,7 @@ void coll_bye(struct coll *coll)
     bool silent;
 
     pthread_mutex_lock(&coll->mutex);
+    /* a failure, or an earlier call, has told the peers */
     silent = coll_has_failed(coll) || coll->finished;
     coll->finished = coll->finished || !silent;
     pthread_mutex_unlock(&coll->mutex);
@@ -257,6 +258,8 @@ static void free_on_reaper(void *arg)
     pthread_mutex_unlock(&engine->mutex);
 }
 
+/* meet has left one circle of a round that is being freed. After the last one no callback of meet
+ * can come, and the reaper frees the round. */
 void coll_circle_left(struct coll *coll)
 {
     if (atomic_fetch_sub(&coll->staying, 1) == 1)
@@ -264,7 +267,7 @@ void coll_circle_left(struct coll *coll)
 }
 
 /* Frees the round; does not wait. The reaper frees it later (free_on_reaper), after meet has closed
- * the control connections. A round that has not failed is left politely: the peers get a BYE. */
+ * the control connections. If the round has not failed, meet sends the peers a BYE first. */
 void coll_free(struct coll *coll)
 {
     struct coll_circle *circle;
@@ -277,7 +280,8 @@ void coll_free(struct coll *coll)
     }
     coll->freeing = (struct reaper_task){ .run = free_on_reaper, .arg = coll };
     /* coll_circle_left adds the round to the reaper's tasks when the control connections of all
-     * circles are closed; this function itself counts as a circle until it has looked at all. */
+     * circles are closed. This function itself counts as a circle in `staying`, until it has told
+     * meet to leave all circles. */
     atomic_store(&coll->staying, 1);
     for (size_t i = 0; (circle = coll_circle_at(coll, i)) != NULL; i++) {
         if (!circle->meeting)
@@ -288,20 +292,23 @@ void coll_free(struct coll *coll)
     coll_circle_left(coll);
 }
 
+/* Returns how many groups the round has, which is the number of the next one that is opened. */
 size_t coll_group_count(const struct coll *coll)
 {
     return coll->group_count;
 }
 
+/* Adds a member to those that are waited for; a `rank` that is none (TRAFFIC_NOBODY) is left out.
+ */
 static void add_missing(const struct coll *coll, struct coll_wait *wait, uint32_t rank)
 {
     if (rank < coll->size && wait->missing_count < COLL_MISSING_MAX)
         wait->missing[wait->missing_count++] = coll->members.incarnations[rank];
 }
 
-/* Describes the operation in progress for a thread that watches it, and names members that are
- * awaited. The missing members are those that are behind at the board, or else those whose message
- * is awaited over a link. */
+/* Describes the operation in progress for a thread that watches it, and names the members for which
+ * it waits: those that are behind at the board, or else those whose message is awaited over a
+ * link. */
 void coll_wait_look(struct coll *coll, struct coll_wait *ret_wait)
 {
     struct coll_group *group = atomic_load(&coll->activity.group);

@@ -6,7 +6,7 @@
  *                            coll_cancel, at any time
  *
  * One thread at a time may call these functions. Any thread may call coll_cancel, coll_refuse,
- * coll_is_whole and coll_wait_look. Every wait also ends when the round is cancelled.
+ * coll_is_whole and coll_wait_look. Every wait also ends when coll_cancel ends the round.
  */
 #ifndef COLLECTIVES_COLL_H
 #define COLLECTIVES_COLL_H
@@ -15,7 +15,7 @@
 #include "collectives/engine.h"
 #include "timeline/calls.h"
 
-/* A member of the round. The strings are borrowed during coll_create. */
+/* A member of the round, for coll_create, which copies the strings. */
 struct coll_peer {
     uint64_t incarnation;
     const char *host;    /* peers with the same host share memory */
@@ -24,7 +24,7 @@ struct coll_peer {
     const char *device;
 };
 
-struct coll_roster {
+struct coll_roster { /* what the worker knows of a round, when its object is created */
     uint64_t round;
     uint32_t rank, size;
     const struct coll_peer *peers; /* in the order of ranks */
@@ -49,13 +49,13 @@ int coll_create(struct coll_engine *engine, const struct coll_roster *roster,
 int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err) MUST_CHECK;
 
 /* Waits until the GPUs of all members are connected too, or one of the GPUs cannot be. Either all
- * members call coll_await_device or none does, after coll_connect. Used for a round that is
- * prepared while another round trains. Afterwards the round can be used, unless it has failed. */
+ * members call coll_await_device or none does, after coll_connect. For a round that is prepared
+ * while another round trains. Afterwards the round can be used, unless it has failed. */
 void coll_await_device(struct coll *coll, int64_t timeout_us);
 
 /* Waits until no call of this round can touch device memory: then the round is settled, and all
  * memory belongs to the training program again. No other thread may be in a call. If the round has
- * failed, the work on the device is abandoned; otherwise coll_settle waits for it.
+ * failed, the work on the device is ended early; otherwise coll_settle waits for its end.
  * 0: settled.
  * HVD_E_REVOKED: settled; but a streamed call failed after it had returned, here or on a peer, and
  *     no call has reported the failure yet. All peers know of the failure now.
@@ -79,12 +79,12 @@ bool coll_is_whole(struct coll *coll);
  * take (`gpu_bound_us` in engine.h). */
 void coll_part(struct coll *coll);
 
-/* Announces that this member makes no further call, so its exit disturbs no peer. Returns when the
- * peers have been told; waits for no peer. Does nothing after a failure. */
+/* Tells the peers that this member makes no further call, so that the end of this process is no
+ * failure for them. Waits until that is sent, for no answer. Does nothing after a failure. */
 void coll_bye(struct coll *coll);
 
 /* Frees the object. The caller makes sure that no thread is in a call and that no thread calls
- * coll_cancel any more. The engine's reaper thread does the slow part of the work. */
+ * coll_cancel any more. The engine's reaper thread does the part of the work that takes time. */
 void coll_free(struct coll *coll);
 
 /* Runs one collective, as described in hvd.h. After any failure the object behaves as if it were

@@ -1,6 +1,7 @@
 /*
- * coll_circle.h: members that meet, and what they make for their operations: the members of the
- * round, or of a group that its members alone have opened (circle.c).
+ * coll_circle.h: a circle: members that meet, and what they make for their operations, a link and a
+ * segment. The members are those of the round, or of a group that they alone have opened
+ * (circle.c).
  *
  *     coll_circle_make ──► coll_circle_join ──► coll_circle_connect
  *      link, segment        tells the partners    waits for the partners
@@ -22,9 +23,9 @@ struct traffic;
 struct coll_partner {
     uint32_t rank;
     bool linked;          /* true: a link to the partner is needed */
-    bool leads;           /* true: the partner has created the shared memory of our host */
-    bool met, connecting; /* met: the partner has sent its address; both protected by the mutex */
-    uint8_t address[MEET_ADDRESS_MAX];
+    bool leads;           /* true: the partner has created the segment of our host */
+    bool met, connecting; /* met: its address has come; connecting: our link connects to it */
+    uint8_t address[MEET_ADDRESS_MAX]; /* what the partner has sent when it was met */
     size_t address_length;
 };
 
@@ -33,13 +34,13 @@ struct coll_partners VEC(struct coll_partner);
 struct coll_circle {
     struct coll *coll;
     struct coll_group *group; /* NULL: the circle of the round */
-    uint64_t round, roster;   /* the members find each other by these two numbers (meet_spec) */
+    uint64_t round, roster;   /* by these two numbers the members find each other (meet_spec) */
     struct coll_partners partners;
-    uint8_t locator[SEGMENT_LOCATOR_BYTES]; /* valid if this member has created the segment */
-    /* only the owner thread uses this field; in the circle of a channel, only the channel's thread
-     */
+    uint8_t locator[SEGMENT_LOCATOR_BYTES]; /* where our segment is, if we made it */
+    /* true: coll_circle_connect has succeeded. Only the owner thread uses this field; in the circle
+     * of a channel, only the channel's thread */
     bool connected;
-    struct traffic *shown; /* its `awaited` and `progress` show who is waited for */
+    struct traffic *shown; /* its `awaited` and `progress` show for whom this member waits */
 
     /* protected by the round's mutex */
     struct link *link; /* NULL: no link is needed, or it is not created yet */
@@ -53,14 +54,15 @@ struct coll_circle {
  * differ. After a failure too, coll_circle_drop frees what was made. HVD_E_NOMEM. */
 int coll_circle_init(struct coll *coll, const struct coll_ranks *ranks, uint64_t salt,
                      struct coll_group *group, struct coll_circle *circle) MUST_CHECK;
-/* Wakes those that wait in the circle, because the round has failed. The caller has the mutex. */
+/* Ends every wait in the circle, because the round has failed. The caller has the mutex. */
 void coll_circle_fail(struct coll_circle *circle);
 /* Frees a circle whose members have not begun to meet, and its group. */
 void coll_circle_drop(struct coll_circle *circle, struct coll_group *group);
 
 /* ---- connect.c: for the owner thread, or for the thread that opens a group ---- */
 
-/* Makes the link of the circle, and its segment if this member creates that. */
+/* Makes the link of the circle, and creates the circle's segment if this member is the first on its
+ * host. */
 int coll_circle_make(struct coll_circle *circle, struct hvd_err *err) MUST_CHECK;
 /* Begins to meet the partners, and tells them where the link and the segment are. Waits for no
  * partner. */
@@ -79,7 +81,8 @@ struct coll_circle *coll_circle_at(struct coll *coll, size_t index);
 void coll_circle_left(struct coll *coll);
 /* In partners.c. Chooses the partners of a group's circle, and prepares the group's lane. */
 int coll_choose_group_partners(struct coll_circle *circle) MUST_CHECK; /* HVD_E_NOMEM */
-/* In circle.c. Connects a group that its members alone have opened, before its first operation. */
+/* In circle.c. Connects the circle of a group that its members alone have opened; the first
+ * operation of the group calls this. Does nothing for any other group, or the second time. */
 int coll_connect_group(struct coll *coll, struct coll_group *group, struct hvd_err *err) MUST_CHECK;
 
 #endif

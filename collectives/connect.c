@@ -1,6 +1,6 @@
 /*
  * connect.c: connects the members of a round (coll_connect). A member opens a control connection to
- * each of its partners (partners.c), at the address that came with the round; there the two
+ * each of its partners (partners.c), at the address that came with the round; over it the two
  * exchange the addresses of their links and shared memory:
  *
  *     link_create ──► segment_create ──► meet_join ──► a partner is met ──► its segment is opened,
@@ -9,8 +9,8 @@
  *
  * The control connections stay open as long as the round. After this they carry only the reason why
  * the round ends. A group that its members alone open connects in the same way, with a circle of
- * its own (circle.c). The callbacks at the top run on the thread of meet/, everything else on the
- * owner's thread.
+ * its own (circle.c: members that meet, their link and segment). The callbacks at the top run on
+ * the thread of meet/, everything else on the owner's thread.
  */
 #include "base/mem.h"
 #include "collectives/device.h"
@@ -20,8 +20,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Called on meet's thread when a peer is met: keeps the peer's address, which is for the segment
- * and for the link (meet_all), and wakes the owner. */
+/* Called on meet's thread when a peer is met: keeps what the peer has sent, where its segment and
+ * its link are (meet_all reads it), and wakes the owner. */
 static void connect_on_met(void *arg, size_t peer, const uint8_t *address, size_t length)
 {
     struct coll_circle *circle = arg;
@@ -36,7 +36,8 @@ static void connect_on_met(void *arg, size_t peer, const uint8_t *address, size_
     pthread_mutex_unlock(&coll->mutex);
 }
 
-/* Called on meet's thread when a peer cannot be connected: fails the round. */
+/* Called on meet's thread when a peer cannot be connected: fails the round. `why`: meet's reason.
+ */
 static void connect_on_missed(void *arg, size_t peer, int code, const char *why)
 {
     struct coll_circle *circle = arg;
@@ -52,8 +53,8 @@ static void connect_on_missed(void *arg, size_t peer, int code, const char *why)
               coll->members.incarnations[rank], why);
 }
 
-/* Called when a peer sends why the round has failed. `rank` caused the failure; `peer` only passes
- * the reason on. */
+/* Called on meet's thread when a peer sends why the round has failed. `rank` caused the failure;
+ * `peer` only passes the reason on. */
 static void connect_on_failure(void *arg, size_t peer, int code, uint32_t rank, const char *why)
 {
     struct coll_circle *circle = arg;
@@ -75,7 +76,8 @@ static void connect_on_parted(void *arg, size_t peer)
               coll->members.incarnations[rank]);
 }
 
-/* Called after meet_leave, when all control connections are closed. */
+/* Called on meet's thread after meet_leave, when all control connections of the circle are closed.
+ */
 static void connect_on_left(void *arg)
 {
     struct coll_circle *circle = arg;
@@ -88,7 +90,7 @@ static const struct meet_ops meet_ops = { connect_on_met, connect_on_missed, con
 
 /* Plans the boards of the segment. The segment is the memory that all members on this host share; a
  * board is the part of it through which the members of one group exchange data, chunk by chunk. The
- * boards stand in the order of the groups. A group gets a board here if the group has a member on
+ * boards have the order of the groups. A group gets a board here if the group has a member on
  * this host, and if at least one host (this one or another) has two or more members of the group;
  * whether this process is a member does not matter. So a member that is alone on its host has a
  * board too: all members of the group must cut the data into the same chunks. The segment of the
@@ -130,8 +132,8 @@ static void plan_boards(const struct coll_circle *circle, struct segment_board *
 }
 
 /* Creates or opens the segment, the memory that the circle's members on this host share. locator:
- * tells where the segment is that the first of these members has created; NULL: this process is
- * that member. */
+ * says where the segment is that the first of these members has created; NULL: this process is the
+ * first, and creates it. */
 static int get_segment(struct coll_circle *circle, const uint8_t *locator, struct hvd_err *err)
 {
     struct coll *coll = circle->coll;
@@ -169,8 +171,8 @@ static int get_segment(struct coll_circle *circle, const uint8_t *locator, struc
         if (first[i].board_index != SIZE_MAX)
             first[i].board = segment_board(segment, first[i].board_index);
     }
-    /* From now on coll_fail also fails the segment. If the round has failed before, fail the
-     * segment here. */
+    /* From now on coll_fail also fails the segment. If the round has failed before, this thread
+     * fails the segment. */
     pthread_mutex_lock(&coll->mutex);
     circle->segment = segment;
     if (coll_has_failed(coll))
@@ -182,7 +184,7 @@ static int get_segment(struct coll_circle *circle, const uint8_t *locator, struc
 _Static_assert(SEGMENT_LOCATOR_BYTES + LINK_ADDRESS_MAX <= MEET_ADDRESS_MAX,
                "a partner can be told both the locator and the address of a link");
 
-/* Begins to connect with the partners (meet_join). Each partner gets the segment's locator, if this
+/* Begins to meet the partners (meet_join). Each partner will get the segment's locator, if this
  * member has created the segment, and then the address of this member's link, if the two members
  * need a link. */
 int coll_circle_join(struct coll_circle *circle, struct hvd_err *err)
@@ -214,7 +216,7 @@ int coll_circle_join(struct coll_circle *circle, struct hvd_err *err)
         peer->rank = partner->rank;
         peer->incarnation = coll->members.incarnations[partner->rank];
         peer->contact = coll->members.contacts[partner->rank];
-        /* only the creator of the segment has one before it meets the others */
+        /* only the member that creates the segment has a segment before it meets the partners */
         if (circle->segment && hosts[partner->rank] == hosts[coll->rank]) {
             memcpy(peer->address, circle->locator, sizeof(circle->locator));
             peer->address_length = sizeof(circle->locator);
@@ -233,13 +235,13 @@ int coll_circle_join(struct coll_circle *circle, struct hvd_err *err)
     return rc;
 }
 
-/* Waits for the address of each partner. When the address has arrived, opens the segment that the
- * partner has created, and begins to connect the link to the partner. Returns 0 also when the round
- * has failed meanwhile: the failure is kept in `coll`. */
+/* Waits until each partner is met. When a partner is met, opens the segment that the partner has
+ * created, and begins to connect the link to the partner. Returns 0 also when the round has failed
+ * meanwhile: the failure is kept in `coll`. */
 static int meet_all(struct coll_circle *circle, int64_t deadline_us, struct hvd_err *err)
 {
     struct coll *coll = circle->coll;
-    bool late = false;
+    bool late = false; /* true: the deadline is over */
     int rc = 0;
 
     pthread_mutex_lock(&coll->mutex);
@@ -274,7 +276,8 @@ static int meet_all(struct coll_circle *circle, int64_t deadline_us, struct hvd_
         met->connecting = true;
         atomic_fetch_add(&circle->shown->progress, 1);
         pthread_mutex_unlock(&coll->mutex);
-        /* the address of the member that has created the segment begins with the locator */
+        /* what the creator of the segment has sent begins with the locator; the link's address
+         * follows */
         link_at = met->leads ? SEGMENT_LOCATOR_BYTES : 0;
         if (met->address_length < link_at)
             rc = err_set(
@@ -293,8 +296,8 @@ static int meet_all(struct coll_circle *circle, int64_t deadline_us, struct hvd_
     return rc;
 }
 
-/* Makes the link of the circle to its linked partners, and the segment of this host if this member
- * is the first of the circle here. */
+/* Makes the link of the circle to those partners that need one, and the segment of this host if
+ * this member is the first of the circle on this host. */
 int coll_circle_make(struct coll_circle *circle, struct hvd_err *err)
 {
     struct coll *coll = circle->coll;
@@ -318,6 +321,7 @@ int coll_circle_make(struct coll_circle *circle, struct hvd_err *err)
     return rc;
 }
 
+/* Meets all partners of the circle, and connects the circle's link to them (coll_circle.h). */
 int coll_circle_connect(struct coll_circle *circle, int64_t deadline_us, struct hvd_err *err)
 {
     int rc = meet_all(circle, deadline_us, err);
@@ -347,7 +351,7 @@ int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err)
                        "the round was connected a second time, which is a bug of hvd-elastic; "
                        "please report it");
     atomic_store(&coll->activity.operation, "connect");
-    /* Makes the link to the partners, meets all members, and waits until the link is connected. */
+    /* Make the link to the partners, meet all partners, and wait until the link is connected. */
     if (coll->size > 1) {
         circle->round = coll->round;
         circle->roster = coll->members.hash;
@@ -360,7 +364,7 @@ int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err)
             rc = coll_circle_connect(circle, deadline_us, &local);
     }
     circle->connected = true;
-    /* If all members have a GPU, begin the NCCL communicator of all members now. */
+    /* If all members have a GPU, begin the NCCL communicator of the group of all members now. */
     if (coll->size > 1 && !rc && coll->devices_told && !coll_has_failed(coll)) {
         atomic_store(&coll->activity.group, &coll->groups[0]);
         rc = device_begin_comm(coll, &coll->groups[0]);

@@ -1,5 +1,5 @@
 /*
- * deal.c: the layout of a chunk of an allgather or a reducescatter, called a deal: where in the
+ * deal.c: a deal: the layout of a chunk of an allgather or a reducescatter, which says where in the
  * chunk each member's numbers begin. Each member computes the layout by itself. All get the same
  * layout, because they compute it from counts that the fingerprints have compared.
  */
@@ -7,11 +7,13 @@
 
 #include "base/panic.h"
 
+/* The memory of a deal: its arrays `first` and `at`, with an entry for each member. */
 size_t deal_bytes(const struct group *group)
 {
     return 2 * (size_t)group->size * sizeof(size_t);
 }
 
+/* Returns how many numbers the part of this member has, in all chunks together. */
 size_t deal_count(const struct deal *deal, uint32_t member)
 {
     return deal->counts ? deal->counts[member] : deal->each;
@@ -35,7 +37,7 @@ void deal_init(struct deal *deal, size_t room, void *memory)
         most = count > most ? count : most;
     }
     deal->piece = room / deal->bytes / size;
-    if (!deal->piece)
+    if (!deal->piece) /* there are more members than numbers fit: a chunk is longer */
         deal->piece = 1;
     deal->chunks = (most + deal->piece - 1) / deal->piece;
 }
@@ -70,8 +72,8 @@ void deal_chunk(struct deal *deal, size_t chunk)
     }
 }
 
-/* Finds the pieces of one host that one lane carries (deal.h). They lie one behind another, so the
- * place of the first one is the place of the block. */
+/* Finds the pieces of one host that one lane carries (deal.h). They are stored one after another,
+ * so the index of the first piece is the index of all. */
 size_t deal_block(const struct deal *deal, size_t chunk, uint32_t lane, uint32_t host,
                   size_t *ret_count)
 {

@@ -1,5 +1,5 @@
 /*
- * device.c: a call on memory of a GPU. It is opened on the host, as every call. So the round
+ * device.c: a call on memory of a GPU. The members open it on the host, as every call. So the round
  * notices a member that is missing, has died, has joined or makes another call. With the opening
  * the members vote: NCCL carries the call if all members are ready for NCCL; otherwise the call
  * goes through the host (device_host.c). All members get the same votes, so all choose the same.
@@ -17,8 +17,8 @@
 
 #include <inttypes.h>
 
-/* indices of an array; each entry counts the members that give this vote on "can NCCL carry this
- * call?" */
+/* The votes of a member on "can NCCL carry this call?", as indices of an array that counts the
+ * members with each vote. DEVICE_STARTING is none of them: such a member counts nowhere. */
 enum vote { VOTE_READY, VOTE_CANNOT, VOTE_NOT_BEGUN };
 _Static_assert(VOTE_NOT_BEGUN + 1 == OPERATION_VOTES, "there is room for each");
 
@@ -38,7 +38,7 @@ static int vote_on_nccl(struct passage *passage, bool *ret_nccl)
     int rc = operation_vote(coll, group, passage->call, own, votes);
 
     if (rc ||
-        passage->call->by_host) /* `by_host` is in the fingerprint, so it is equal on all members */
+        passage->call->by_host) /* the fingerprint has `by_host`, so it is equal on all members */
         return rc;
     *ret_nccl = votes[VOTE_READY] == size && comm_knows(passage->call, group->group.size);
     if (votes[VOTE_CANNOT])
@@ -61,15 +61,15 @@ static int vote_on_nccl(struct passage *passage, bool *ret_nccl)
     return rc;
 }
 
-/* The names under which coll_wait_look shows a call that NCCL carries. A call gets this name
- * after the vote, because all members have arrived by then. */
+/* The names under which coll_wait_look shows a call that NCCL carries. A call gets this name only
+ * after the vote, in which all members have arrived. */
 static const char *const nccl_names[] = {
     [COLL_ALLREDUCE] = "allreduce by NCCL", [COLL_BROADCAST] = "broadcast by NCCL",
     [COLL_ALLGATHER] = "allgather by NCCL", [COLL_REDUCESCATTER] = "reducescatter by NCCL",
     [COLL_ALLTOALL] = "alltoall by NCCL",
 };
 
-/* true: no call on a device was revoked before its end; calls may still run (coll.h). */
+/* true: no call on a device was ended early by a revoke; calls may still run (coll.h). */
 bool coll_is_whole(struct coll *coll)
 {
     for (size_t i = 0; i < coll->group_count; i++) {
@@ -81,8 +81,8 @@ bool coll_is_whole(struct coll *coll)
     return true;
 }
 
-/* Returns the code of an NCCL call that failed, with the text in err; 0: no call failed, or calls
- * were only revoked. */
+/* Returns the code of an NCCL call that has failed, with the text in err; 0: no call has failed by
+ * itself, though calls may have been revoked. */
 static int device_failure(struct coll *coll, struct hvd_err *err)
 {
     for (size_t i = 0; i < coll->group_count; i++) {
@@ -109,6 +109,7 @@ static void fail_by_device(struct coll *coll, int code, const char *why)
     (void)coll_fail(coll, code, rank, "rank %u: %s", coll->rank, why);
 }
 
+/* Fails the round if a streamed call has failed on the device after its return (device.h). */
 void device_notice(struct coll *coll)
 {
     struct hvd_err why = { .code = 0 };
@@ -117,8 +118,8 @@ void device_notice(struct coll *coll)
         fail_by_device(coll, why.code, why.text);
 }
 
-/* Runs a call on memory of a GPU (device.h): finds out whether NCCL carries it, and then runs it
- * through NCCL or through the host. *ret_by: the name of that way, for the timeline. */
+/* Runs a call on memory of a GPU (device.h): finds out whether NCCL carries the call, and then runs
+ * it through NCCL or through the host. *ret_by: which of the two, as text for the timeline. */
 int device_run(struct coll *coll, struct coll_group *group, const struct coll_call *call,
                const char **ret_by)
 {
@@ -154,8 +155,10 @@ int device_run(struct coll *coll, struct coll_group *group, const struct coll_ca
     return rc;
 }
 
-#define SETTLE_PAUSE_US (TIME_MS / 4)
+#define SETTLE_PAUSE_US (TIME_MS / 4) /* between two questions to the GPU */
 
+/* The GPU does not end its work: the process will be replaced (coll_engine_stuck). Returns `code`,
+ * with `why` in err. */
 static int report_stuck(struct coll *coll, int code, const char *why, struct hvd_err *err)
 {
     coll_engine_stuck(coll->engine, why);
@@ -196,25 +199,26 @@ int coll_settle(struct coll *coll, struct hvd_err *err)
     }
     if (rc)
         return report_stuck(coll, rc, why.text, err);
-    /* A streamed call may have failed since it returned. If this member makes no other call, no
-     * call reports the failure. So it is checked here, and the peers learn of it. */
+    /* A streamed call may have failed after its return. If this member makes no other call, no
+     * call reports that failure. So it is looked for here, and the peers are told of it. */
     device_notice(coll);
     pthread_mutex_lock(&coll->mutex);
     told = coll->reported;
     pthread_mutex_unlock(&coll->mutex);
+    /* 0 also if a call has reported the failure, or if all calls on the device have ended well */
     if (told || (coll_is_whole(coll) && !device_failure(coll, &why)) || !coll_failure(coll, &why))
         return 0;
     return err_set(err, HVD_E_REVOKED, "%s", why.text);
 }
 
-struct parting {
+struct parting { /* shared by coll_part and its thread limit_waiting */
     struct coll *coll;
     bool done; /* true: coll_part has ended its wait; protected by the mutex of `coll` */
 };
 
-/* A thread that ends the wait of coll_part when the wait has taken longer than a GPU may take
- * for anything (coll_engine_bound_us). `done`: coll_part has ended by itself. Only this process
- * stops waiting; the other members do not notice it. */
+/* A thread that ends the wait of coll_part when the wait has taken longer than a GPU may take for
+ * anything (coll_engine_bound_us). `done`: coll_part has ended by itself. This ends the wait in
+ * this process alone; the other members do not notice it. */
 static void *limit_waiting(void *arg)
 {
     struct parting *parting = arg;
@@ -245,8 +249,8 @@ void coll_part(struct coll *coll)
     if (!coll->by_nccl || coll_has_failed(coll) ||
         thread_start(&thread, 0, limit_waiting, &parting))
         return;
-    /* A barrier of each group that has called NCCL, in the order of the groups, which is equal on
-     * all members. The result of the barrier does not matter. */
+    /* A barrier (COLL_END) of each group that has called NCCL, in the order of the groups, which is
+     * the same on all members. A barrier that fails only ends the waiting early. */
     for (size_t i = 0; i < coll->group_count && !rc; i++) {
         const struct coll_call call = { .kind = COLL_END, .group = i };
 

@@ -13,8 +13,8 @@
 
 /* ---- device.c -------------------------------------------------------------------------------- */
 
-/* Checks whether a streamed call has failed on the device after it returned. If so, the round
- * fails, and the next call reports it. */
+/* Checks whether a streamed call has failed on the device after its return. If so, the round fails,
+ * and the next call reports that failure. */
 void device_notice(struct coll *coll);
 
 /* Runs a call on device memory. *ret_by: "nccl" or "through the host", for the timeline. */
@@ -42,12 +42,12 @@ int device_by_host(struct passage *passage) MUST_CHECK;
  * make this call. */
 int device_begin_comm(struct coll *coll, struct coll_group *group) MUST_CHECK;
 
-/* The state of the group's communicator on this member. DEVICE_CANNOT is final for this round. Only
- * the owner thread calls this function. */
+/* The state of the group's communicator on this member. DEVICE_CANNOT stays for the whole round.
+ * Only the owner thread calls this function. */
 enum device_comm_state { DEVICE_NOT_BEGUN, DEVICE_STARTING, DEVICE_READY, DEVICE_CANNOT };
 enum device_comm_state device_comm_state(struct coll *coll, struct coll_group *group);
-/* Marks the group as unable to use NCCL. why: the reason; NULL: another member cannot use NCCL, and
- * only that member knows the reason. */
+/* Marks the group as unable to use NCCL in this round. why: the reason; NULL: another member cannot
+ * use NCCL, and only that member knows the reason. */
 void device_give_up(struct coll_group *group, const char *why);
 /* Tells the operator, once in a round, that calls go through the host, and why. Only the member
  * that knows the reason tells it. */

@@ -1,9 +1,10 @@
 /*
  * device_group.c: which groups get a communicator of NCCL: groups whose members all have a GPU and
- * NCCL. The members exchange their cards (messages about their GPUs) in an allgather on the host,
- * and all judge the cards by the same rules. Then a broadcast takes the first member's id to the
- * other members, and each member begins the communicator. The communicator of all members begins
- * when the round connects, communicators of other groups at their first call on memory of a GPU.
+ * NCCL. Each member describes its GPU in a message (a card). The members exchange their cards in an
+ * allgather on the host, and all judge the cards by the same rules. Then a broadcast takes the
+ * first member's id to the other members, and each member begins the communicator. The communicator
+ * of all members begins when the round connects, communicators of other groups at their first call
+ * on memory of a GPU.
  *
  * Only the owner thread calls these functions. It sets a new communicator with the round's mutex
  * locked, because other threads read it.
@@ -20,25 +21,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A member's message to the others about its GPU; sent as raw memory. */
+/* A card: a member's message to the other members about its GPU; sent as raw memory. */
 struct card {
     struct cuda_uuid uuid;
-    int32_t version;
-    uint8_t can;    /* 0: the member cannot use NCCL */
-    uint8_t shares; /* 1: several members may use one GPU */
+    int32_t version; /* of NCCL: 22809 is 2.28.9 */
+    uint8_t can;     /* 0: the member cannot use NCCL */
+    uint8_t shares;  /* 1: several members may use one GPU */
     uint8_t unused[2];
 };
 
-/* The message that the first member broadcasts: the id of the communicator; `made` is 0: the member
- * could not make an id. The id is made only after all cards are accepted, because an id cannot be
- * given back (nccl/nccl_thread.h). */
+/* The message that the first member broadcasts: the id of the communicator. `made` is 0: the member
+ * could not make an id. The id is made only after all cards are accepted, because NCCL cannot take
+ * an id back (nccl/nccl_thread.h). */
 struct offer {
     struct nccl_id id;
     uint64_t made;
 };
 
-/* Judges the cards of all members. 0: the group can have a communicator. Ranks in the texts are
- * ranks in the group. */
+/* Judges the cards of all members. 0: the group can have a communicator; else `err` says why not.
+ * Ranks in the texts are ranks in the group. */
 static int judge_cards(const struct card *cards, uint32_t size, struct hvd_err *err)
 {
     char one[NCCL_VERSION_TEXT_MAX], first[NCCL_VERSION_TEXT_MAX];
@@ -74,8 +75,8 @@ static int judge_cards(const struct card *cards, uint32_t size, struct hvd_err *
 }
 
 /* Marks the group as unable to use NCCL in this round, and revokes its communicator; the first
- * reason is kept. why is NULL: another member has the reason and tells the operator, so this
- * member stays silent (`remarked` is set as if it had told already). */
+ * reason is kept. why is NULL: another member has the reason and tells the operator, so this member
+ * tells nothing (`remarked` is set as if it had told already). */
 void device_give_up(struct coll_group *group, const char *why)
 {
     struct coll_comm *nccl = &group->nccl;
@@ -94,7 +95,8 @@ void device_give_up(struct coll_group *group, const char *why)
 }
 
 /* Called when all members have accepted the cards: sends the first member's id to all members, and
- * each member begins the communicator. */
+ * each member begins the communicator. 0 also if the communicator cannot be begun: then calls go
+ * through the host. */
 static int share_id(struct coll *coll, struct coll_group *group)
 {
     struct nccl_thread *thread = coll->engine->nccl_thread;
@@ -122,7 +124,7 @@ static int share_id(struct coll *coll, struct coll_group *group)
         return 0;
     }
     spec.id = offer.id;
-    /* only this member fails here: the next vote (device.c) tells the others to give up too */
+    /* only this member fails: by the next vote (device.c) the other members learn that */
     if (comm_begin(thread, &spec, &comm, &failed)) {
         device_give_up(group, failed.text);
         return 0;
@@ -136,7 +138,7 @@ static int share_id(struct coll *coll, struct coll_group *group)
 }
 
 /* Begins the NCCL communicator of the group, if the cards of all members allow it (device.h). 0
- * also if they do not: then the group is given up, and its calls go through the host. */
+ * also if they do not: then the group is marked as unable, and its calls go through the host. */
 int device_begin_comm(struct coll *coll, struct coll_group *group)
 {
     const struct coll_engine *engine = coll->engine;
@@ -151,7 +153,8 @@ int device_begin_comm(struct coll *coll, struct coll_group *group)
 
     if (!cards)
         return HVD_E_NOMEM;
-    /* NCCL refuses two members on one GPU, unless one of these variables is set. */
+    /* NCCL refuses two members on one GPU, unless NCCL_HOSTID or NCCL_MULTI_RANK_GPU_ENABLE is set.
+     */
     own.shares = getenv("NCCL_HOSTID") || getenv("NCCL_MULTI_RANK_GPU_ENABLE");
     if (engine->nccl_thread) {
         own.uuid = atomic_load(&engine->gpu)->uuid;
@@ -160,8 +163,8 @@ int device_begin_comm(struct coll *coll, struct coll_group *group)
     rc = operation_inside(coll, group, &call);
     if (!rc)
         judged = judge_cards(cards, size, &why);
-    /* NCCL sends in clear between hosts: the options may forbid that. All members decide the same,
-     * because they have the same options. */
+    /* Between hosts NCCL sends numbers in clear: the options may forbid that. All members decide
+     * the same, because they have the same options. */
     if (!judged && !security_allows_nccl(engine->options.security, group->group.host_count))
         judged = err_set(&why, HVD_E_UNSUPPORTED,
                          "NCCL sends numbers in clear between hosts; give --data-security auto or "
@@ -177,8 +180,8 @@ int device_begin_comm(struct coll *coll, struct coll_group *group)
 }
 
 /* Returns whether NCCL can carry the group's next call on this member: ready, starting or
- * impossible (device.h). If it is impossible, the group is given up: its calls go through the
- * host from now on. */
+ * impossible (device.h). If it is impossible, the group is marked (device_give_up): its calls go
+ * through the host from now on. */
 enum device_comm_state device_comm_state(struct coll *coll, struct coll_group *group)
 {
     const struct coll_engine *engine = coll->engine;
@@ -200,12 +203,13 @@ enum device_comm_state device_comm_state(struct coll *coll, struct coll_group *g
     case COMM_STARTING: return DEVICE_STARTING;
     default: break;
     }
-    if (atomic_load(&nccl->used)) /* the call that failed will report the failure */
+    if (atomic_load(&nccl->used)) /* the call on the failed communicator reports the failure */
         return DEVICE_READY;
     device_give_up(group, why.text);
     return DEVICE_CANNOT;
 }
 
+/* How many calls of the group have ended on the device; 0 without a communicator. Any thread. */
 uint64_t device_progress(const struct coll_group *group)
 {
     struct comm *comm = atomic_load(&group->nccl.comm);
@@ -213,6 +217,7 @@ uint64_t device_progress(const struct coll_group *group)
     return comm ? comm_progress(comm) : 0;
 }
 
+/* Tells the operator that calls go through the host, and why. */
 static void send_remark(const struct coll_engine *engine, const char *why)
 {
     struct hvd_err line;
@@ -221,7 +226,7 @@ static void send_remark(const struct coll_engine *engine, const char *why)
     engine->options.remark(engine->options.arg, line.text);
 }
 
-/* Tells the operator two things, each once: that NCCL sends in clear between hosts, and why
+/* Tells the operator two things, each once: that NCCL sends numbers in clear between hosts, and why
  * collectives do not go through NCCL. It tells no reason if the user asked for the host, or if the
  * call itself fails with the reason. */
 void device_remark(const struct coll *coll, struct coll_group *group, enum device_comm_state state)
@@ -232,7 +237,7 @@ void device_remark(const struct coll *coll, struct coll_group *group, enum devic
     char slow[TIME_TEXT_MAX];
     struct hvd_err late;
 
-    /* Tells once that NCCL sends in clear between hosts, if no option allows or forbids that. */
+    /* NCCL sends numbers in clear between hosts, and no option says that this is right or wrong */
     if (state == DEVICE_READY && engine && engine->options.remark && !engine->nccl_in_clear_told &&
         !group->group.place &&
         security_tells_of_nccl(engine->options.security, group->group.host_count,
@@ -264,14 +269,14 @@ void device_remark(const struct coll *coll, struct coll_group *group, enum devic
     }
 }
 
-#define LOOK_US (50 * TIME_MS)
+#define LOOK_US (50 * TIME_MS) /* how often the members compare their states */
 
-/* indices of an array; each entry is the number of members in this situation */
+/* The states of the members, as indices of an array; an entry counts the members in that state. */
 enum await { AWAIT_STARTING, AWAIT_CANNOT, AWAIT_LATE, AWAIT_COUNT };
 
-/* Waits for the communicator of all members. Every LOOK_US an allreduce adds up the situations of
- * the members. So the wait ends on all members together: when all are ready, when a member cannot
- * have a communicator, or when a member's time is over. */
+/* Waits for the communicator of all members (coll.h). Every LOOK_US an allreduce adds up the states
+ * of the members. So the wait ends on all members together: when all are ready, when a member
+ * cannot have a communicator, or when a member has waited for too long. */
 void coll_await_device(struct coll *coll, int64_t timeout_us)
 {
     struct coll_group *all = &coll->groups[0];

@@ -4,8 +4,8 @@
  *     GPU ──load──► staging in ──► an operation on the host ──► staging out ──store──► GPU
  *
  * While the operation on one slice runs, the next slice is copied to the host and the previous
- * slice is copied back. device.c calls this file. Each slice is a whole operation, so all members
- * cut the numbers into the same slices.
+ * slice is copied back to the GPU. device.c calls this file. Each slice is a whole operation, so
+ * all members cut the numbers into the same slices.
  */
 #include "base/limits.h"
 #include "base/mem.h"
@@ -17,17 +17,18 @@
 
 #include <sched.h>
 
-struct slices {
+struct slices { /* how the numbers of a call are cut; a part: the numbers of one member */
     struct passage *passage;
-    uint32_t parts; /* number of parts that a slice holds numbers of: one for each member, or 1 */
+    uint32_t parts; /* how many parts are cut: one for each member, or 1 */
     size_t bytes;   /* bytes of one number */
-    /* room: numbers of each part in a slice; most: numbers of the largest part; count: number of
-     * slices */
+    /* room: how many numbers of each part a slice has; most: numbers of the largest part; count:
+     * how many slices there are */
     size_t room, most, count;
     size_t *counts, *out_counts; /* counts of the current slice; NULL: all parts are equal */
     struct pieces pieces;        /* used by ALLREDUCE and BROADCAST */
 };
 
+/* The driver takes an address in device memory as a number. */
 static cuda_address device_address(const void *at)
 {
     return (cuda_address)(uintptr_t)at;
@@ -42,7 +43,7 @@ static size_t in_slice(const struct slices *slices, size_t count, size_t number)
     return left < slices->room ? left : slices->room;
 }
 
-enum direction { LOAD, STORE };
+enum direction { LOAD, STORE }; /* to the host, to the device */
 
 /* Queues the copy of `count` numbers between an address on the device and one in host memory. LOAD:
  * to the host; STORE: to the device. */
@@ -59,7 +60,7 @@ static int move(const struct slices *slices, enum direction direction, cuda_addr
     return staging_store(passage->staging, host, device, bytes, passage->err);
 }
 
-/* Copies the numbers of one part that are in this slice. */
+/* Copies those numbers of one part that are in slice `number`. `count`: how many the part has. */
 static int move_part(const struct slices *slices, enum direction direction, size_t number,
                      const void *device, uint8_t *host, size_t count)
 {
@@ -67,8 +68,8 @@ static int move_part(const struct slices *slices, enum direction direction, size
                 host, in_slice(slices, count, number));
 }
 
-/* Queues the copies of slice `number` of an allreduce of several buffers. In host memory the slice
- * lies in one run; on the device it may lie in several buffers. */
+/* Queues the copies of slice `number` of an allreduce or a broadcast, which may have several
+ * buffers. In host memory the slice is one run; on the device it may be in several buffers. */
 static int move_pieces(struct slices *slices, enum direction direction, size_t number,
                        uint8_t *host)
 {
@@ -92,8 +93,8 @@ static int move_pieces(struct slices *slices, enum direction direction, size_t n
     return rc;
 }
 
-/* Queues the copies of a slice to the host, or of its result to the device. An allreduce and a
- * broadcast are done in place: the result is where the input was. */
+/* Queues the copies of a slice to the host (LOAD), or of its result to the device (STORE). An
+ * allreduce and a broadcast are done in place: in host memory the result is where the input was. */
 static int move_slice(struct slices *slices, enum direction direction, size_t number)
 {
     const struct passage *passage = slices->passage;
@@ -110,14 +111,14 @@ static int move_slice(struct slices *slices, enum direction direction, size_t nu
     if (call->kind == COLL_ALLREDUCE) {
         rc = move_pieces(slices, direction, number, in);
     } else if (call->kind == COLL_BROADCAST) {
-        /* LOAD: only the root has numbers; STORE: only the other members need them */
+        /* LOAD: the root alone has numbers; STORE: the other members need them */
         if (is_root == load)
             rc = move_pieces(slices, direction, number, in);
     } else if (call->kind == (load ? COLL_ALLGATHER : COLL_REDUCESCATTER)) {
         rc = move_part(slices, direction, number, device, host, call->count);
     } else {
-        /* On the device each part lies as a whole behind the part before it. Host memory has only
-         * the numbers of this slice, part behind part, so each part needs a copy of its own. If
+        /* On the device each part follows as a whole after the part before it. Host memory has only
+         * the numbers of this slice, part after part, so each part needs a copy of its own. If
          * there is only one slice, both layouts are equal, and one copy moves all parts. */
         for (uint32_t i = 0; i < slices->parts && !rc; i++) {
             size_t count = counts ? counts[i] : call->count;
@@ -134,13 +135,13 @@ static int move_slice(struct slices *slices, enum direction direction, size_t nu
     }
     if (rc || !load)
         return rc;
-    /* An event behind the copies in the GPU's queue (the mark): when it is reached, all copies
-     * of this slot are done. */
+    /* The slot's mark, an event in the GPU's queue after these copies: when it is reached, all
+     * copies of this slot are done. */
     return staging_mark(passage->staging, slot, passage->err);
 }
 
 /* Runs the operation on the host for slice `number`, from the slot's input to the slot's output.
- * Counts of the members become counts of this slice. */
+ * The call's counts of the members become counts of this slice. */
 static int compute_slice(struct slices *slices, size_t number)
 {
     const struct passage *passage = slices->passage;
@@ -170,15 +171,15 @@ static int compute_slice(struct slices *slices, size_t number)
     return operation_inside(passage->coll, passage->group, &call);
 }
 
-/* A thread that waits for the device asks it without pauses for SPIN_US, then with pauses that grow
- * to PAUSE_MOST_US. */
+/* How a thread waits for the device: it asks without pauses for SPIN_US, then with pauses that grow
+ * from PAUSE_LEAST_US to PAUSE_MOST_US. */
 #define SPIN_US        50
 #define PAUSE_LEAST_US 20
 #define PAUSE_MOST_US  TIME_MS
 
 /* Waits until the GPU has done the copies before the mark of this staging slot (staging.h). A mark
- * is an event in the stream of copies. The wait spins for SPIN_US, and then sleeps longer each
- * time. HVD_E_REVOKED: the round has failed. */
+ * is an event in the stream of copies. The wait spins for SPIN_US, and then sleeps longer after
+ * each look. HVD_E_REVOKED: the round has failed. */
 static int await_mark(struct passage *passage, size_t slot)
 {
     int64_t since_us = clock_now_us();
@@ -204,7 +205,7 @@ _Static_assert(STAGING_BYTES / sizeof(int64_t) >= LIMIT_WORKERS,
                "a slice has room for a number of each member");
 
 /* Takes all slices of the call through the host: while the operation on one slice runs, the next
- * slice is copied. On return the last copies to the device may still be queued. */
+ * slice is copied. On return the copies of the last results to the device may still be queued. */
 static int pass_slices(struct passage *passage)
 {
     const struct coll_call *call = passage->call;
@@ -221,7 +222,8 @@ static int pass_slices(struct passage *passage)
         slices.out_counts = mem_zalloc_array(size, sizeof(*slices.out_counts));
         rc = slices.counts && slices.out_counts ? 0 : HVD_E_NOMEM;
     }
-    /* The largest part determines the number of slices, which is then equal on all members. */
+    /* The largest part of any member determines the number of slices, which is then equal on all.
+     */
     if (call->kind == COLL_ALLREDUCE || call->kind == COLL_BROADCAST) {
         pieces_init(&slices.pieces, call);
         for (size_t i = 0; i < slices.pieces.count; i++)
@@ -256,6 +258,8 @@ static int pass_slices(struct passage *passage)
     return rc;
 }
 
+/* Queues the copy of a member that is alone: from its input to its output, unless they are the
+ * same. */
 static int copy_on_device(struct passage *passage, const void *from, void *to, size_t count)
 {
     if (!count || from == to)
@@ -266,8 +270,8 @@ static int copy_on_device(struct passage *passage, const void *from, void *to, s
 
 /* Runs a call through the host, in the order of the program's CUDA stream: after the work that
  * the program has queued there, and before its later work. A streamed call returns while its
- * last copies are still queued. Any other call waits for them: it sets mark 0, an event behind
- * all copies, and waits for that event. */
+ * last copies are still queued. Any other call waits for them: it sets the mark of slot 0, an event
+ * after all copies, and waits for that event. */
 int device_by_host(struct passage *passage)
 {
     const struct coll_call *call = passage->call;
@@ -281,7 +285,7 @@ int device_by_host(struct passage *passage)
     rc = staging_after(passage->staging, call->stream, passage->err);
     if (!rc && !alone)
         rc = pass_slices(passage);
-    /* If the member is alone in the group, its input is the result. */
+    /* If the member is alone in the group, its input is the result, unless it has to be scaled. */
     if (!rc && alone && call->kind != COLL_BROADCAST && !call->pieces)
         rc = copy_on_device(passage, call->in, call->out,
                             call->counts ? call->counts[0] : call->count);

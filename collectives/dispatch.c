@@ -1,14 +1,16 @@
 /*
  * dispatch.c: runs a whole operation by its kind. run.c calls it for the training program;
- * device*.c call it for messages between the members. Also here: the votes of a call on memory of a
- * GPU, the trials of an allreduce's algorithms, and the operations of a rank that has joined.
+ * device*.c and other files call it for operations by which the members agree on something. Also
+ * here: the votes of a call on memory of a GPU, the trials of an allreduce's algorithms, and the
+ * operations of a rank that has joined.
  */
 #include "collectives/dispatch.h"
 
 #include <string.h>
 
-/* Prepares the next operation of the group. An allreduce on host memory also gets its algorithm. On
- * memory of a GPU only votes are reduced here, with the first algorithm of the list. */
+/* Prepares the next operation of the group. An allreduce on host memory also gets its algorithm.
+ * For a call on memory of a GPU only votes are reduced here: with the first algorithm of the list.
+ */
 static struct operation begin_operation(struct coll *coll, struct coll_group *group,
                                         const struct coll_call *call)
 {
@@ -19,10 +21,10 @@ static struct operation begin_operation(struct coll *coll, struct coll_group *gr
     return operation;
 }
 
-/* Ends an operation, and closes it on the lane (the links to the other hosts). When each
- * algorithm of this size class was timed often enough, all members choose the fastest one after
- * the same operation. For that an allreduce finds, for each algorithm, the least time that any
- * member has measured. The least time is the true one, because the member that comes last to an
+/* Ends an operation, and closes it on the lane (the links to the other hosts). When each algorithm
+ * of this size class was timed often enough, which all members notice after the same operation,
+ * they choose the fastest one. For that an allreduce finds, for each algorithm, the least time that
+ * any member has measured. The least time is the true one, because the member that comes last to an
  * operation waits for no other member. */
 static int end_operation(struct operation *operation, int rc)
 {
@@ -48,7 +50,7 @@ static int end_operation(struct operation *operation, int rc)
 
 /* Runs the rest of a barrier after its opening; on one host the opening is the whole barrier.
  * Between hosts the first member of each host waits for the other hosts; the other members of the
- * host wait for the first member in a second board step. */
+ * host wait for their first member in a second board step. */
 static int barrier_go_on(struct operation *operation)
 {
     struct coll_group *group = operation->group;
@@ -104,8 +106,8 @@ int operation_inside(struct coll *coll, struct coll_group *group, const struct c
     return end_operation(&operation, rc);
 }
 
-/* Adds up the votes of all members (*ret_sums) in the opening of a call on memory of a GPU; 0 or a
- * code. */
+/* Opens a call on memory of a GPU with an allreduce of the members' votes (*ret_sums: their sums).
+ * 0, or the code of a failed operation. */
 int operation_vote(struct coll *coll, struct coll_group *group, const struct coll_call *call,
                    const int32_t own[OPERATION_VOTES], int32_t ret_sums[OPERATION_VOTES])
 {
@@ -119,8 +121,9 @@ int operation_vote(struct coll *coll, struct coll_group *group, const struct col
     struct operation operation = begin_operation(coll, group, call);
     int rc;
 
-    operation.call = &sum; /* only `call` is the vote; the members still compare the fingerprint
-                            * of the call itself */
+    /* `call` is the allreduce of the votes; but the fingerprint, which the members compare, is that
+     * of the call itself */
+    operation.call = &sum;
     rc = lane_close(&group->lane, allreduce_run(&operation));
     if (!rc)
         memcpy(ret_sums, sums, sizeof(sums));
@@ -129,7 +132,7 @@ int operation_vote(struct coll *coll, struct coll_group *group, const struct col
 
 /* Runs the call of a rank that has joined: takes part in the operations of the other members,
  * without numbers, until all members have joined. `since`: the number of the operation with which
- * this rank has joined; the highest one tells which rank joined last. */
+ * this rank has joined: by these numbers the members find the rank that joined last. */
 int operation_join(struct coll *coll, struct coll_group *group, const struct coll_call *call)
 {
     uint64_t since = group->number + 1;
@@ -154,7 +157,7 @@ int operation_join(struct coll *coll, struct coll_group *group, const struct col
         }
         rc = end_operation(&operation, rc);
         /* All other members have said that they make no further call (COLL_END), so no operation
-         * follows. */
+         * will follow: wait for the end of the round. */
         if (!rc && operation.fingerprint.kind == COLL_END)
             rc = operation_await_end(coll);
     }

@@ -12,7 +12,7 @@
 /* ---- the kinds: each function runs one operation and returns a code for coll_run ---- */
 
 int allreduce_run(struct operation *operation) MUST_CHECK;
-/* runs an allreduce on a rank that has joined (hvd_join) and gives no numbers */
+/* runs an allreduce on a rank that has joined (hvd_join): it takes part, without numbers */
 int allreduce_go_on(struct operation *operation) MUST_CHECK;
 int broadcast_run(struct operation *operation) MUST_CHECK;
 int allgather_run(struct operation *operation) MUST_CHECK;
@@ -30,21 +30,21 @@ int allgather_before(struct operation *operation, const struct coll_call *call) 
 int ragged_run(struct coll *coll, struct coll_group *group, const struct coll_call *call,
                const char **ret_by) MUST_CHECK;
 
-/* In rooted.c. Runs a whole reduce, gather or scatter; *ret_by as above. */
+/* In rooted.c. Runs a whole reduce, gather or scatter; *ret_by: as ragged_run. */
 int rooted_run(struct coll *coll, struct coll_group *group, const struct coll_call *call,
                const char **ret_by) MUST_CHECK;
 
-/* In opened.c. Opens or closes a group. `all` is the group of all members. */
+/* In opened.c. Opens or closes a group (COLL_OPEN, COLL_CLOSE). `all`: the group of all members. */
 int opened_run(struct coll *coll, struct coll_group *all, const struct coll_call *call) MUST_CHECK;
 
 /* Checks the counts of an alltoall on device memory. All members call it before the alltoall.
- * HVD_E_MISMATCH: for some pair, the sender's count is not the receiver's count. ret_most: the
+ * HVD_E_MISMATCH: one member gives another a count that the other does not expect. *ret_most: the
  * largest count between any two members. */
 int alltoall_agree(struct coll *coll, struct coll_group *group, const struct coll_call *call,
                    size_t *ret_most) MUST_CHECK;
 
-/* In mesh.c. Connects each member of the group with each other member, and puts all of them into
- * the group's mesh_lane. */
+/* In mesh.c. Connects each member of the group with each other member; the group's mesh_lane then
+ * has all members. */
 int operation_mesh(struct operation *operation) MUST_CHECK;
 
 /* ---- allreduce_choice.c ---- */
@@ -56,7 +56,8 @@ void allreduce_choose(struct operation *operation);
 bool allreduce_note(struct operation *operation);
 /* reports the times of all algorithms after the members have settled (coll_tried_fn) */
 void allreduce_tell_trials(const struct operation *operation);
-/* true: the message that opens the lane also carries the first step of the allreduce. */
+/* true: the lane is opened later, by the first step of the allreduce, whose numbers the opening
+ * message then also carries */
 bool allreduce_opens_late(const struct operation *operation);
 
 /* ---- dispatch.c ---- */
@@ -71,8 +72,9 @@ int operation_inside(struct coll *coll, struct coll_group *group,
 int operation_join(struct coll *coll, struct coll_group *group,
                    const struct coll_call *call) MUST_CHECK;
 
-/* Opens a call on device memory: compares the fingerprints and adds up the votes of all members.
- * Every member gets the sums. A rank that has joined does not vote. */
+/* Opens a call on device memory: compares the fingerprints, and adds up the votes of all members,
+ * OPERATION_VOTES numbers each. Every member gets the sums. A rank that has joined does not vote.
+ */
 #define OPERATION_VOTES 3
 int operation_vote(struct coll *coll, struct coll_group *group, const struct coll_call *call,
                    const int32_t own[OPERATION_VOTES],

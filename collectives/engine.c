@@ -1,8 +1,8 @@
 /*
- * engine.c: what a process needs for all its rounds: the address where its peers meet it, the
- * reaper thread, which closes connections in the background, and the device of its links. The
- * worker opens one engine and closes it after the last round. `colls` counts the rounds that are
- * not freed yet.
+ * engine.c: the engine: what a process needs for all its rounds: the address where its peers meet
+ * it, the reaper thread, which closes connections in the background, and the device of its links.
+ * The worker opens one engine and closes it after the last round. `colls` counts the rounds that
+ * are not freed yet.
  */
 #include "collectives/engine_internal.h"
 
@@ -43,8 +43,8 @@ int coll_engine_open(const struct coll_options *options, struct coll_engine **re
             err, HVD_E_INVAL,
             "the agent has announced no numeric address for the connections between workers; "
             "install the same release of the agent and of libhvd");
-    /* Gloo proves nothing to its peers and sends in clear: the options must allow that, or all of
-     * it must stay in this machine. */
+    /* Gloo proves nothing to its peers and sends numbers in clear: the options must allow that, or
+     * no number may leave this machine. */
     if (options->carrier == COLL_BY_GLOO &&
         !security_allows_gloo(options->security, socket_is_loopback(options->host)))
         return err_set(err, HVD_E_UNSUPPORTED,
@@ -52,7 +52,7 @@ int coll_engine_open(const struct coll_options *options, struct coll_engine **re
                        "can change these numbers; leave out --cpu-operations gloo, or accept the "
                        "risk with --data-security none",
                        options->host);
-    /* A missing module is an error now, not in the first round. */
+    /* A missing module of Gloo is an error now, and not only in the first round. */
     if (options->carrier == COLL_BY_GLOO && gloo_module_find(&module, err))
         return HVD_E_UNSUPPORTED;
     engine = mem_zalloc(sizeof(*engine));
@@ -97,19 +97,21 @@ const char *coll_engine_contact(const struct coll_engine *engine)
     return meet_contact(engine->meet);
 }
 
-/* Our own TCP has shorter segments than Gloo: Gloo is faster when its thread is woken less often
- * (measured by bench_allreduce). */
+/* How long the segments of a message are with our own TCP. With Gloo they are longer: Gloo is
+ * faster when its thread is woken less often (measured by bench_allreduce). */
 #define TCP_SEGMENT_BYTES ((size_t)256 * 1024)
 
+/* Returns the length of the segments into which the lanes cut long messages; all members of a round
+ * have the same kind of links, and so the same length. */
 size_t coll_segment_bytes(const struct coll_engine *engine)
 {
     return engine->options.carrier == COLL_BY_GLOO ? SEGMENT_BYTES : TCP_SEGMENT_BYTES;
 }
 
-/* Opens the device of the links, as a task of the reaper (coll_engine_device waits for it). It runs
- * on the reaper's thread, because a thread of Gloo inherits the settings of its creator. Our own
- * TCP is the usual choice: it connects and closes in tenths of a millisecond, and a peer that dies
- * while it connects cannot end this process (./dev bench link; link/README.md). */
+/* Opens the device of the links, as a task of the reaper, for which coll_engine_device waits. It
+ * runs on the reaper's thread, because a thread of Gloo inherits the settings of its creator. Our
+ * own TCP is the usual choice: it connects and closes in tenths of a millisecond, and a peer that
+ * dies while it connects cannot end this process (./dev bench link; link/README.md). */
 static void open_device(void *arg)
 {
     struct coll_engine *engine = arg;
@@ -126,8 +128,8 @@ static void open_device(void *arg)
     pthread_mutex_unlock(&engine->mutex);
 }
 
-/* Returns the device of the links, and opens it if it is not open. If that fails, the next call
- * tries again. */
+/* Returns the device of the links; the first call has the reaper open it, and waits. If opening it
+ * fails, the next call tries again. */
 int coll_engine_device(struct coll_engine *engine, struct link_device **ret_device,
                        struct hvd_err *err)
 {

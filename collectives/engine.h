@@ -1,7 +1,7 @@
 /*
- * engine.h: the objects that a process needs for all its rounds: the address where peers reach it,
- * the reaper thread, which closes connections in the background, and the device that its links
- * share. There is one engine in a process.
+ * engine.h: the engine: the objects that a process needs for all its rounds: the address where
+ * peers reach it, the reaper thread, which closes connections in the background, and the device
+ * that its links share. There is one engine in a process.
  */
 #ifndef COLLECTIVES_ENGINE_H
 #define COLLECTIVES_ENGINE_H
@@ -13,7 +13,7 @@
 struct coll_engine;
 struct gpu_device;
 
-/* TCP: this library's own TCP links, without Gloo */
+/* Which links the members use. GLOO: those of Gloo; BEST and TCP: this library's own TCP */
 enum coll_carrier { COLL_BY_BEST, COLL_BY_GLOO, COLL_BY_TCP };
 
 enum coll_gpu { COLL_GPU_AUTO, COLL_GPU_NCCL, COLL_GPU_CPU }; /* what carries calls on GPU memory */
@@ -22,20 +22,20 @@ enum coll_gpu { COLL_GPU_AUTO, COLL_GPU_NCCL, COLL_GPU_CPU }; /* what carries ca
  * replaced. The callback must not wait. */
 typedef void coll_stuck_fn(void *arg, const char *why);
 
-/* Reports a message for the operator that is no error. The callback runs on the thread that makes
- * the collective call, and must not wait. */
+/* Called with a message for the operator that is no error. The callback runs on the thread that
+ * makes the collective call, and must not wait. */
 typedef void coll_remark_fn(void *arg, const char *text);
 
 /* One algorithm of an allreduce that the members of a round have tried. When the members have
- * settled on the fastest algorithm, rank 0 calls coll_tried_fn once for each algorithm, on the
- * thread that makes the collective call. */
+ * chosen the fastest algorithm, rank 0 calls coll_tried_fn once for each algorithm, on the thread
+ * that makes the collective call. */
 struct coll_tried {
     uint64_t round;
     uint32_t size, hosts;
-    size_t bytes;          /* size of the allreduce after which the members have settled */
+    size_t bytes;          /* size of the allreduce after which the members have chosen */
     const char *algorithm; /* borrowed */
-    double us;
-    bool chosen;
+    double us;             /* the time that the algorithm has taken, in microseconds */
+    bool chosen;           /* true: the members use this algorithm from now on */
 };
 typedef void coll_tried_fn(void *arg, const struct coll_tried *tried);
 
@@ -44,22 +44,22 @@ typedef void coll_tried_fn(void *arg, const struct coll_tried *tried);
 struct coll_options {
     const char *host;          /* the numeric address at which peers reach this machine */
     enum coll_carrier carrier; /* the kind of links (HVD_CPU_OPERATIONS) */
-    /* true: members of one host use links too, not shared memory, because the user asked for one
-     * carrier */
+    /* true: members of one host use links too, not shared memory: each rank counts as a host of its
+     * own */
     bool flat;
     enum link_security security; /* how numbers travel between hosts (HVD_DATA_SECURITY) */
     /* true: sums are computed in the order of ranks, so the bits of a result depend only on the
      * number of ranks, not on hosts */
     bool fixed_order;
-    /* several buffers of one call are sent together, in blocks of at most this many bytes; 0:
+    /* several buffers of one call are sent together, in blocks of at most so many bytes; 0:
      * COLL_FUSION_BYTES */
     size_t fusion_bytes;
-    bool unfused; /* true: several buffers of one call are reduced one after the other */
+    bool unfused; /* true: each buffer of a call with several is reduced by itself */
 
-    /* AUTO: NCCL if it can be used, otherwise the host; NCCL: never the host */
+    /* what carries calls on GPU memory. AUTO: NCCL, or else the host; NCCL: never the host */
     enum coll_gpu gpu;
-    int64_t gpu_bound_us; /* work on the device that takes longer than this is stuck; 0: 10 s */
-    /* a communicator that takes longer than this to start is reported by `remark`; 0: never */
+    int64_t gpu_bound_us; /* GPU work that takes longer than this counts as stuck; 0: 10 s */
+    /* `remark` reports a communicator that takes longer than this to start; 0: none is reported */
     int64_t slow_us;
     coll_stuck_fn *stuck;   /* may be NULL */
     coll_remark_fn *remark; /* may be NULL */
@@ -72,9 +72,9 @@ struct coll_options {
  * TLS. */
 int coll_engine_open(const struct coll_options *options, struct coll_engine **ret_engine,
                      struct hvd_err *err) MUST_CHECK;
-/* Closes the engine. All its rounds must have been freed. Waits for the reaper to finish. */
+/* Closes the engine. All its rounds must have been freed. Waits until the reaper has finished. */
 void coll_engine_close(struct coll_engine *engine);
-const char *coll_engine_contact(const struct coll_engine *engine);
+const char *coll_engine_contact(const struct coll_engine *engine); /* for the driver */
 
 /* Sets the device of this process; no effect if it is set to the same device already. HVD_E_INVAL:
  * the process has another device; HVD_E_UNSUPPORTED: the options demand NCCL, but NCCL cannot be

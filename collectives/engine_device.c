@@ -13,11 +13,14 @@
 
 #define BOUND_US (10 * TIME_S) /* the default of options.gpu_bound_us */
 
+/* How long work of the GPU may take until it counts as stuck (--gpu-timeout). */
 int64_t coll_engine_bound_us(const struct coll_engine *engine)
 {
     return engine && engine->options.gpu_bound_us ? engine->options.gpu_bound_us : BOUND_US;
 }
 
+/* Called when the GPU does not end its work: the callback `stuck` of the options has this process
+ * replaced. */
 void coll_engine_stuck(void *arg, const char *why)
 {
     const struct coll_engine *engine = arg;
@@ -27,7 +30,7 @@ void coll_engine_stuck(void *arg, const char *why)
 }
 
 /* Sets the GPU of this process (engine.h). The first call opens NCCL and starts its thread; later
- * calls only compare the device. `no_nccl_why` keeps the reason if NCCL cannot be used. */
+ * calls only compare the device. If NCCL cannot be used, `no_nccl_why` keeps the reason. */
 int coll_engine_use_device(struct coll_engine *engine, const struct gpu_device *device,
                            struct hvd_err *err)
 {
@@ -65,8 +68,8 @@ int coll_engine_use_device(struct coll_engine *engine, const struct gpu_device *
                         "no memory for the text that describes the GPU; free memory on this host");
             }
         }
-        /* Without NCCL all calls go through the host; with --gpu-operations nccl that is an
-         * error. */
+        /* Without NCCL all calls go through the host (AUTO); but --gpu-operations nccl forbids the
+         * host, so then it is an error. */
         if (rc == HVD_E_UNSUPPORTED && engine->options.gpu == COLL_GPU_AUTO)
             rc = 0;
         if (rc) {
@@ -86,9 +89,9 @@ int coll_engine_use_device(struct coll_engine *engine, const struct gpu_device *
     return rc;
 }
 
-/* Returns the host memory through which calls on this device copy. All rounds use the engine's
- * staging: two rounds never have operations at the same time. A round without an engine (one
- * member) has its own. */
+/* Returns the host memory (staging) through which calls on this device copy their numbers. All
+ * rounds use the engine's: two rounds never have operations at the same time. A round without an
+ * engine, which has one member, has its own. */
 int coll_staging(struct coll *coll, const struct gpu_device *device, struct staging **ret_staging,
                  struct hvd_err *err)
 {
@@ -109,7 +112,7 @@ int coll_staging(struct coll *coll, const struct gpu_device *device, struct stag
     return rc;
 }
 
-/* Ends what coll_engine_use_device and coll_staging have opened; each of them may be missing. */
+/* Closes what coll_engine_use_device and coll_staging have opened; each of them may be missing. */
 void coll_engine_close_device(struct coll_engine *engine)
 {
     nccl_thread_close(engine->nccl_thread);

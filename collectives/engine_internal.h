@@ -21,9 +21,9 @@ struct coll_engine {
     char host[64];
 
     pthread_mutex_t gpu_mutex; /* protects the fields below it; never held together with `mutex` */
-    const struct gpu_device *_Atomic gpu;
-    struct nccl_thread *nccl_thread; /* NULL: NCCL is not used, or cannot be used */
-    struct hvd_err no_nccl_why;
+    const struct gpu_device *_Atomic gpu; /* the GPU of this process; NULL: none is used so far */
+    struct nccl_thread *nccl_thread;      /* NULL: NCCL is not used, or cannot be used */
+    struct hvd_err no_nccl_why;           /* why nccl_thread is NULL, if a GPU is used */
     int nccl_version;
     /* true: the operator has been told that NCCL sends in clear; used by the thread that makes
      * calls */
@@ -33,22 +33,22 @@ struct coll_engine {
 
     pthread_mutex_t mutex; /* protects the fields below it */
     pthread_cond_t changed;
-    size_t colls;
+    size_t colls;               /* how many rounds are not freed yet */
     struct link_device *device; /* NULL: no round has needed a device yet */
-    struct reaper_task opener;
-    struct hvd_err opening_err;
-    bool opening;
+    struct reaper_task opener;  /* the task that opens `device` */
+    struct hvd_err opening_err; /* how the last opening of `device` ended */
+    bool opening;               /* true: the reaper is opening `device` */
 };
 
 /* Returns the device of the links. The first call opens the device, on the reaper's thread. */
 int coll_engine_device(struct coll_engine *engine, struct link_device **ret_device,
                        struct hvd_err *err) MUST_CHECK;
-/* the best size of the segments into which long messages are cut, for this engine's kind of
- * links */
+/* Returns the length of the segments into which long messages are cut, which depends on this
+ * engine's kind of links. */
 size_t coll_segment_bytes(const struct coll_engine *engine);
 
-/* In engine_device.c. `engine` may be NULL, except in coll_engine_close_device: a process without
- * peers has no engine. */
+/* In engine_device.c. `engine` may be NULL, except in coll_engine_close_device: a process that is
+ * alone in its round has no engine. */
 void coll_engine_close_device(struct coll_engine *engine);
 int64_t coll_engine_bound_us(const struct coll_engine *engine);
 void coll_engine_stuck(void *arg, const char *why); /* calls the `stuck` callback of the options */

@@ -24,8 +24,9 @@ bool coll_has_failed(const struct coll *coll)
     return atomic_load(&coll->failed);
 }
 
-/* Returns the circle number *index among the circles that the owner thread works in. NULL: there
- * are fewer such circles; *index is then the number of the circle among those of channels. */
+/* Returns the circle number *index among the circles in which the owner thread works: that of the
+ * round, then those of groups. NULL: there are fewer; *index is then a number among the circles of
+ * channels. */
 static struct coll_circle *circle_of_owner(struct coll *coll, size_t *index)
 {
     if (!*index)
@@ -38,6 +39,8 @@ static struct coll_circle *circle_of_owner(struct coll *coll, size_t *index)
     return NULL;
 }
 
+/* Returns one of all circles of the round: that of the round, those of groups, those of channels
+ * (coll_circle.h). */
 struct coll_circle *coll_circle_at(struct coll *coll, size_t index)
 {
     struct coll_circle *circle = circle_of_owner(coll, &index);
@@ -47,6 +50,8 @@ struct coll_circle *coll_circle_at(struct coll *coll, size_t index)
     return index < coll->channel_count ? &coll->channels[index]->circle : NULL;
 }
 
+/* Looks whether another process of this host has failed a segment of this round (coll_internal.h).
+ * Segments of channels are left out: their threads look themselves. */
 int coll_segment_failure(struct coll *coll, uint32_t *ret_rank, struct hvd_err *ret_why)
 {
     struct coll_circle *circle;
@@ -61,7 +66,7 @@ int coll_segment_failure(struct coll *coll, uint32_t *ret_rank, struct hvd_err *
 
 /* Records a failure of the round; only the first one counts (coll_internal.h). Then wakes every
  * thread that waits in the round, here and in the other processes of this host, and tells the
- * peers. Returns `code` in any case. */
+ * peers. Always returns `code`, also for a failure that comes too late to count. */
 int coll_fail(struct coll *coll, int code, uint32_t rank, const char *format, ...)
 {
     struct hvd_err told = { .text = "" };
@@ -79,7 +84,7 @@ int coll_fail(struct coll *coll, int code, uint32_t rank, const char *format, ..
         return code;
     }
     /* Another process of this host may have found a mismatch, and have written it to the segment.
-     * That process may end at once, and its end may be noticed here before the mismatch. Then the
+     * That process may end at once, and this one may notice the end before the mismatch. Then the
      * mismatch is recorded, because it must be returned on all ranks. */
     if ((code == HVD_E_LOST || code == HVD_E_REVOKED) &&
         coll_segment_failure(coll, &told_rank, &told) == HVD_E_MISMATCH) {
@@ -107,8 +112,8 @@ int coll_fail(struct coll *coll, int code, uint32_t rank, const char *format, ..
         if (comm)
             comm_revoke(comm);
     }
-    /* Tell the peers. A member that has called coll_bye tells them nothing, because they do not
-     * need it any more. */
+    /* Tell the peers. A member that has called coll_bye tells them nothing: its end is no failure
+     * for them any more. */
     for (size_t i = 0; !coll->finished && (circle = coll_circle_at(coll, i)) != NULL; i++) {
         if (circle->meeting)
             meet_tell(circle->meeting, code, rank, coll->failure.text);
@@ -118,12 +123,13 @@ int coll_fail(struct coll *coll, int code, uint32_t rank, const char *format, ..
     return code;
 }
 
+/* Ends the round because the worker wants it, as after a REVOKE of the driver (coll.h). */
 void coll_cancel(struct coll *coll)
 {
     coll_fail(coll, HVD_E_REVOKED, MEET_NOBODY, "round %" PRIu64 " was revoked", coll->round);
 }
 
-/* Ends the round because of a call that makes no sense: this rank cannot take part in it, and the
+/* Ends the round because of an invalid call: this rank cannot take part in the operation, and the
  * other members would wait for ever. Returns the code for the caller. */
 int coll_refuse(struct coll *coll, struct hvd_err *err, const char *format, ...)
 {
@@ -137,13 +143,15 @@ int coll_refuse(struct coll *coll, struct hvd_err *err, const char *format, ...)
     return coll_failure(coll, err);
 }
 
+/* Ends the round because the program wants it, for all members (revoke.h). */
 void coll_revoke(struct coll *coll, struct hvd_err *ret_told, const char *why)
 {
     (void)err_set(ret_told, HVD_E_REVOKED, "rank %u has revoked the round: %s", coll->rank, why);
     coll_fail(coll, HVD_E_REVOKED, coll->rank, "%s", ret_told->text);
 }
 
-/* Returns the code with which a call must end, and its text; 0: the round has not failed. */
+/* Returns the code with which a call must end, and its text (coll_internal.h); 0: the round has not
+ * failed. */
 int coll_failure(struct coll *coll, struct hvd_err *err)
 {
     int code;
@@ -162,6 +170,8 @@ int coll_failure(struct coll *coll, struct hvd_err *err)
     return code;
 }
 
+/* Waits until the round changes or fails, or until_us; a round that has failed is not waited for.
+ */
 void coll_pause_until(struct coll *coll, int64_t until_us)
 {
     pthread_mutex_lock(&coll->mutex);
@@ -175,7 +185,7 @@ void coll_pause_until(struct coll *coll, int64_t until_us)
 #define REASON_US TIME_S
 
 /* Waits up to REASON_US until the round fails. Called when a connection broke: the peer may have
- * said why it ends, and its message may be on its way. */
+ * sent why it ends, and that message may not have arrived yet. */
 void coll_await_reason(struct coll *coll)
 {
     int64_t until_us = clock_now_us() + REASON_US;
@@ -187,13 +197,14 @@ void coll_await_reason(struct coll *coll)
     pthread_mutex_unlock(&coll->mutex);
 }
 
-/* true: a link knows why its connection to this rank broke. */
+/* true: the link knows why its connection to this rank broke, and has written it to ret_text.
+ * `link` may be NULL. */
 static bool link_knows(struct link *link, uint32_t rank, char *ret_text, size_t size)
 {
     return link && link->ops->why && link->ops->why(link, rank, ret_text, size);
 }
 
-/* Fails the round because the connection to this rank broke. why NULL: its link knows no reason,
+/* Fails the round because the connection to this rank broke. why is NULL: the link knows no reason,
  * but a peer may send one. */
 static int failure_of_link(struct coll *coll, uint32_t rank, const char *why)
 {
@@ -223,6 +234,7 @@ int coll_lost(void *arg, uint32_t rank)
     return failure_of_link(coll, rank, known ? why : NULL);
 }
 
+/* Called when the connection of a channel to this rank broke: fails the round (traffic.h). */
 int coll_channel_lost(void *arg, uint32_t rank)
 {
     struct coll_channel *channel = arg;

@@ -53,6 +53,8 @@ bool coll_kind_is_of_groups(uint32_t kind)
     return kind == COLL_OPEN || kind == COLL_CLOSE;
 }
 
+/* Returns the hash after one more value: a multiplication spreads the bits upwards (the constant is
+ * 2^64 divided by the golden ratio), and the shift brings the upper ones down. */
 uint64_t fingerprint_mix(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
@@ -72,7 +74,7 @@ _Static_assert(sizeof(struct fingerprint) == 72, "a fingerprint has 72 bytes");
 
 #define WORDS (sizeof(struct fingerprint) / sizeof(uint64_t))
 
-/* Copies the fingerprint without the fields that may differ between members. */
+/* Copies the fingerprint without the fields that may differ between members, which become 0. */
 static void compared_words(const struct fingerprint *fingerprint, uint64_t words[WORDS])
 {
     struct fingerprint bare = *fingerprint;
@@ -108,13 +110,14 @@ uint64_t fingerprint_hash(const struct fingerprint *fingerprint)
     return hash;
 }
 
+/* true: the scale is 1, or it is not a number. */
 static bool is_one(double scale)
 {
     return !islessgreater(scale, 1.0);
 }
 
-/* Writes the fingerprint for an error text: "operation 7 is allreduce (sum) of 100 float32". Fields
- * that do not belong to the kind stay empty. */
+/* Writes the fingerprint for an error text: "operation 7 is allreduce (sum) of 100 float32". Parts
+ * of the text for which the kind has no fields stay empty. */
 void fingerprint_describe(const struct fingerprint *fingerprint, char text[FINGERPRINT_TEXT_MAX])
 {
     const char *type = reduce_type_name((hvd_dtype)fingerprint->type);

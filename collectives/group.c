@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "collectives/fingerprint.h"
 
-/* Numbers the hosts in the order of their first members. hosts: a host number for each rank of the
- * round. */
+/* Numbers the hosts of the members in the order of their first members, and sorts the members by
+ * host. hosts[r]: the number of the host of rank r of the round. */
 static int place_on_hosts(struct group *group, const uint32_t *hosts)
 {
     uint32_t *seen = mem_zalloc_array(group->size + 1, sizeof(*seen));
@@ -47,8 +47,8 @@ static int place_on_hosts(struct group *group, const uint32_t *hosts)
     return 0;
 }
 
-/* Prepares a group: its hosts and its lanes (group.h). hosts[r]: the number of the host of rank
- * r. `fewest`: how many members the host with the fewest members has; there are as many lanes. */
+/* Prepares a group: its hosts and its lanes (group.h). hosts[r]: the number of the host of rank r.
+ * `fewest`: how many members the host with the fewest members has. */
 int group_init(struct group *group, const uint32_t *ranks, uint32_t count, const uint32_t *hosts,
                uint32_t rank)
 {
@@ -70,7 +70,7 @@ int group_init(struct group *group, const uint32_t *ranks, uint32_t count, const
     }
     if (!rc)
         rc = place_on_hosts(group, hosts);
-    /* There are as many lanes as members on the host with the fewest members. */
+    /* There are as many lanes as members on that host: so each lane has a member of each host. */
     for (uint32_t h = 0; h < group->host_count && !rc; h++)
         fewest = group->local_counts[h] < fewest ? group->local_counts[h] : fewest;
     if (!rc) {
@@ -92,6 +92,7 @@ int group_init(struct group *group, const uint32_t *ranks, uint32_t count, const
     return 0;
 }
 
+/* Frees what group_init has allocated; some of it may be missing. */
 void group_release(struct group *group)
 {
     mem_free(group->ranks);
@@ -104,6 +105,7 @@ void group_release(struct group *group)
     *group = (struct group){ .place = GROUP_OUTSIDE };
 }
 
+/* true: every member is alone on its host. */
 bool group_is_apart(const struct group *group)
 {
     return group->host_count == group->size;

@@ -12,31 +12,32 @@
 
 #include "base/err.h"
 
-#define GROUP_OUTSIDE UINT32_MAX
+#define GROUP_OUTSIDE UINT32_MAX /* the `place` of a process that is no member */
 
 struct group {
-    /* number of members; our index among them, or GROUP_OUTSIDE: we are no member */
+    /* number of members; index of this process among them, or GROUP_OUTSIDE: it is no member */
     uint32_t size, place;
     uint32_t *ranks; /* ranks in the round, in rising order */
     uint64_t hash;   /* hash of the ranks */
 
-    /* number of hosts, which are in the order of their first members; index of our host, if we are
-     * a member */
+    /* number of hosts, in the order of their first members; index of this process's host among
+     * them, if this process is a member */
     uint32_t host_count, host;
     uint32_t *host_of;           /* for each member: the index of its host */
     uint32_t *local_of;          /* for each member: its index among the members of its host */
     uint32_t *local_counts;      /* for each host: its number of members */
     uint32_t *by_host;           /* the members sorted by host */
     uint32_t *host_at;           /* for each host: the index of its first member in by_host */
-    const uint32_t *locals;      /* the members on our host */
-    uint32_t local, local_count; /* our index among the locals; the number of locals */
+    const uint32_t *locals;      /* the members on this host: indices in `ranks` */
+    uint32_t local, local_count; /* index of this process in `locals`; length of `locals` */
 
-    uint32_t lane_count;
+    uint32_t lane_count;  /* how many lanes there are */
     uint32_t *lane_ranks; /* the ranks of lane i begin at i * host_count */
 };
 
-/* ranks: ranks in the round, rising. hosts: a host number for each rank of the round. rank: our own
- * rank. Everything is copied. HVD_E_NOMEM. */
+/* Computes everything in a group. ranks: the members' ranks in the round, rising. hosts[r]: the
+ * number of the host of rank r of the round. rank: that of this process. Everything is copied.
+ * HVD_E_NOMEM. */
 int group_init(struct group *group, const uint32_t *ranks, uint32_t count, const uint32_t *hosts,
                uint32_t rank) MUST_CHECK;
 void group_release(struct group *group);

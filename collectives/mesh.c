@@ -1,6 +1,6 @@
 /*
- * mesh.c: a link between each pair of a group's members. A round connects each member with a few
- * other members only; the first operation that needs all pairs (alltoall.c) makes the mesh. For
+ * mesh.c: a mesh: a link between each two members of a group. A round connects each member with a
+ * few other members only; the first operation that needs all pairs (alltoall.c) makes the mesh. For
  * that the members exchange their addresses in an allgather, and connect.
  */
 #include "base/mem.h"
@@ -8,7 +8,7 @@
 #include "collectives/dispatch.h"
 #include "os/clock.h"
 
-#define CONNECT_US TIME_MIN
+#define CONNECT_US TIME_MIN /* how long a member may take to connect */
 
 /* The address at which one member reaches another member. */
 struct mesh_address {
@@ -17,8 +17,8 @@ struct mesh_address {
 };
 
 /* Makes our link, and exchanges the addresses of all members. table[i * size + k]: the address at
- * which member k reaches member i. This function writes our own row; the allgather brings the other
- * rows. */
+ * which member k reaches member i. This function writes the row of this member; the allgather
+ * brings the rows of the other members. */
 static int exchange_addresses(struct operation *operation, struct mesh_address *table,
                               struct hvd_err *err)
 {

@@ -1,12 +1,12 @@
 /*
- * opened.c: groups that the members open and close while the round runs; run.c calls it. All
- * members of the round make the call, also those outside the group. The call is an operation of all
- * members: its fingerprint holds a hash of the group's ranks, and its numbers are the addresses for
- * the group's link. The group has a link of its own and no board; its members count as alone on
- * their hosts.
+ * opened.c: groups that all members of the round open and close while it runs; run.c calls it. All
+ * members make the call, also those outside the group. The call is an operation of all members: its
+ * fingerprint holds a hash of the group's ranks, and its numbers are the addresses for the group's
+ * link. The group has a link of its own and no board; its members count as alone on their hosts.
  *
- * Invariant: the array of groups has room for these groups from the beginning of the round, and no
- * group is freed before the round ends. So other threads may read a group while it is being closed.
+ * Invariant: the array of groups has entries for these groups from the beginning of the round, and
+ * no group is freed before the round ends. So other threads may read a group while it is being
+ * closed.
  */
 #include "base/limits.h"
 #include "base/mem.h"
@@ -14,11 +14,12 @@
 #include "collectives/dispatch.h"
 #include "os/clock.h"
 
-#define CONNECT_US TIME_MIN
+#define CONNECT_US TIME_MIN /* how long a member may take to connect */
 
-/* An entry of the table: the address at which one member of the group reaches another. */
+/* The address at which one member of the group reaches another; the members exchange a table of
+ * these. */
 struct opened_address {
-    uint32_t rank; /* the rank of the other member, plus one; 0: the entry is free */
+    uint32_t rank; /* rank of the member that uses the address, plus one; 0: the entry is free */
     uint32_t length;
     uint8_t bytes[LINK_ADDRESS_MAX];
 };
@@ -35,12 +36,14 @@ static int opened_tell(struct coll *coll, struct coll_group *all, const struct c
                                       .count = bytes };
     struct operation operation = operation_make(coll, all, call);
 
-    operation.call = &gather; /* only `call` is the allgather; the members still compare the
-                               * fingerprint of the open or close */
+    /* `call` is the allgather; but the fingerprint, which the members compare, is that of the open
+     * or close */
+    operation.call = &gather;
     return lane_close(&all->lane, allgather_run(&operation));
 }
 
-/* Adds a group to the groups of the round. From here on other threads see the group. */
+/* Adds a group to the groups of the round. From now on other threads see the group. Its lane has
+ * one member until opened_run connects the group. */
 static int opened_add(struct coll *coll, const struct coll_ranks *ranks,
                       struct coll_group **ret_group)
 {
@@ -61,8 +64,8 @@ static int opened_add(struct coll *coll, const struct coll_ranks *ranks,
     return group->sources ? 0 : HVD_E_NOMEM;
 }
 
-/* Lists the members that a member of the group has links to: at most LANE_PARTNERS_MAX, or with
- * --fixed-order all other members of the group. */
+/* Lists the members to which a member of the group has links, as indices in the group: at most
+ * LANE_PARTNERS_MAX, or with --fixed-order all other members. */
 static size_t opened_partners(const struct coll *coll, uint32_t place, uint32_t size,
                               uint32_t *ret_places)
 {
@@ -77,8 +80,8 @@ static size_t opened_partners(const struct coll *coll, uint32_t place, uint32_t 
     return count;
 }
 
-/* Returns the most partners that a member of a group of this size may have. All members compute the
- * same number. */
+/* Returns the most partners that opened_partners lists in a group of this size. All members compute
+ * the same number, which is the length of the table's rows. */
 static size_t opened_most_partners(const struct coll *coll, uint32_t size)
 {
     size_t most = 0;
@@ -86,13 +89,13 @@ static size_t opened_most_partners(const struct coll *coll, uint32_t size)
     if (coll->engine && coll->engine->options.fixed_order)
         return size ? size - 1 : 0;
     for (uint64_t distance = 1; distance < size; distance *= 2)
-        most += 2; /* one member at this distance before it, and one after it */
+        most += 2; /* one partner at this distance before the member, and one after */
     return most;
 }
 
 /* Connects the group's link with the partners, the members to which this member has a link. table:
- * a row of `row` entries for each rank of the round. A partner's row holds the partner's addresses;
- * the entry for us is the one whose `rank` is our rank plus one. */
+ * a row of `row` entries for each rank of the round. A partner's row holds the addresses at which
+ * its own partners reach it; the entry for us is the one whose `rank` is our rank plus one. */
 static int opened_connect(struct coll *coll, struct coll_group *group, const uint32_t *partners,
                           size_t count, const struct opened_address *table, size_t row,
                           struct hvd_err *err)
@@ -116,9 +119,9 @@ static int opened_connect(struct coll *coll, struct coll_group *group, const uin
     return rc ? rc : coll_await_link(coll, link, &coll->traffic, clock_now_us() + CONNECT_US);
 }
 
-/* Opens a group, or closes one. Every member of the round makes this call, also those outside
- * the group: only the operation tells them that all agree. To close a group nothing else is
- * done; its objects stay until the round ends. A member that is in no new group gives no
+/* Opens a group, or closes one (coll.h). Every member of the round makes this call, also those
+ * outside the group: by the operation each member knows that all agree. To close a group nothing
+ * else is done; its objects stay until the round ends. A member that is in no new group gives no
  * addresses (an empty row). */
 int opened_run(struct coll *coll, struct coll_group *all, const struct coll_call *call)
 {
@@ -131,7 +134,7 @@ int opened_run(struct coll *coll, struct coll_group *all, const struct coll_call
     uint8_t none[1];
     int rc = HVD_E_NOMEM;
 
-    /* a close gathers no bytes */
+    /* a close gathers no bytes: `none` is there because the table must have an address */
     if (call->kind != COLL_OPEN)
         return opened_tell(coll, all, call, none, 0);
     /* All members gather one table with a row for each rank: the addresses of its links. All rows
@@ -146,7 +149,7 @@ int opened_run(struct coll *coll, struct coll_group *all, const struct coll_call
         count = opened_partners(coll, group->group.place, group->group.size, partners);
         for (size_t i = 0; i < count; i++)
             partners[i] = group->group.ranks[partners[i]];
-        /* Makes our link, and writes into our row how each partner reaches us. */
+        /* Make our link, and write into our row how each partner reaches us. */
         rc = coll_make_link(coll, partners, count, &group->own_link, &why);
         ours = &table[coll->rank * row];
         for (size_t i = 0; i < count && !rc; i++) {
@@ -161,7 +164,7 @@ int opened_run(struct coll *coll, struct coll_group *all, const struct coll_call
         rc = opened_tell(coll, all, call, table, row * sizeof(*table));
     if (!rc && count)
         rc = opened_connect(coll, group, partners, count, table, row, &why);
-    /* The lanes of the group go over its own link. */
+    /* The lanes of the group use the group's own link. */
     if (!rc && count) {
         group->own.link = group->own_link;
         group->own.segment_bytes = coll_segment_bytes(coll->engine);

@@ -1,9 +1,9 @@
 /*
- * opening.c: every operation begins by comparing fingerprints, before any number moves. The files
+ * opening.c: every operation begins by comparing fingerprints, before any number is sent. The files
  * of the kinds (allreduce.c, ...) call operation_open. Each member writes its fingerprint to the
  * board of its host; the board step that publishes the fingerprints is the first step of the
- * pipeline; between hosts a message goes around the lane: when each member agrees with the member
- * before it, all agree.
+ * pipeline (stages.c). Between hosts a message goes around the lane: when each member agrees with
+ * the member before it, all agree.
  *
  * A rank that has joined (hvd_join) learns here which operations the other members run, and takes
  * part without numbers, until all members have joined.
@@ -16,13 +16,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_US (20 * TIME_MS)
+#define LOOK_US (20 * TIME_MS) /* how often operation_await_end looks */
 
+/* true: an allreduce that combines several requests of the program (hvd_start). */
 static bool is_fused(const struct fingerprint *fingerprint)
 {
     return fingerprint->kind == COLL_ALLREDUCE && fingerprint->fused;
 }
 
+/* Waits until the round has failed, here or on another process of this host (operation.h). */
 int operation_await_end(struct coll *coll)
 {
     while (!coll_has_failed(coll) && !coll_segment_failure(coll, NULL, NULL))
@@ -32,8 +34,8 @@ int operation_await_end(struct coll *coll)
 
 /* Called when the fingerprints of two members differ: fails the round with HVD_E_MISMATCH.
  * Exception: one of the two members has ended (COLL_END) and makes no further call. Then there
- * is no mismatch: the other member waits until the round ends, and only the member that has
- * ended returns. A rank that has joined waits too: it may have received the fingerprint of a
+ * is no mismatch: the other member waits until the round ends, and the member that has ended
+ * returns HVD_E_STATE. A rank that has joined waits too: it may have received the fingerprint of a
  * member that has ended. */
 static int mismatch(struct operation *operation, const struct fingerprint *theirs)
 {
@@ -41,15 +43,16 @@ static int mismatch(struct operation *operation, const struct fingerprint *their
     char ours[FINGERPRINT_TEXT_MAX], other[FINGERPRINT_TEXT_MAX];
     bool ended = theirs->kind == COLL_END || operation->fingerprint.kind == COLL_END;
 
-    /* The two members are on this host. The members of other hosts wait for a message from the
-     * first lane of this host: so the member on that lane tells them that the operation never
-     * runs. */
+    /* The two members are on this host. The members of the other hosts wait for a message from the
+     * first lane of this host: so the member on that lane tells them that this operation will never
+     * run. */
     if (ended && !operation->on_lane && operation->group->group.local == 0)
         lane_open_ended(&operation->group->lane, &operation->fingerprint);
     if (operation->call->kind == COLL_END)
         return HVD_E_STATE;
     /* This rank has joined, and was told that the round ends; but a member of another host makes a
-     * call. The other members of this host wait in the next board step: this rank makes it too. */
+     * call. The other members of this host wait in the next board step: this rank makes that step
+     * too. */
     if (ended && operation->joined && operation->on_lane && operation->group->board &&
         operation->fingerprint.kind == COLL_END && board_step(operation->group->board))
         return HVD_E_REVOKED;
@@ -75,6 +78,8 @@ static bool allows_joined(const struct fingerprint *fingerprint)
            fingerprint->kind == COLL_JOIN || fingerprint->kind == COLL_END;
 }
 
+/* Compares the fingerprint of another member with ours. One that has joined (JOIN) agrees with
+ * every operation that needs no numbers of it. 0, or the result of mismatch. */
 static int opening_compare(struct operation *operation, const struct fingerprint *theirs)
 {
     bool agree = theirs->kind == COLL_JOIN ? allows_joined(&operation->fingerprint)
@@ -83,15 +88,16 @@ static int opening_compare(struct operation *operation, const struct fingerprint
     return agree ? 0 : mismatch(operation, theirs);
 }
 
+/* Returns what the member `local` of this host has written at the board to open this operation. */
 const struct board_opening *operation_opening(const struct operation *operation, uint32_t local)
 {
     return (const struct board_opening *)board_opening(operation->group->board, local,
                                                        operation->turn);
 }
 
-/* true: the member with this index on our host gives numbers, that is, has not called hvd_join.
- * The bits of `joins` tell that for the first 64 members of the host; for the others the opening
- * on the board is read. */
+/* true: the member with this index on our host gives numbers, that is, has not called hvd_join. The
+ * bits of `joins` tell that for the first 64 members of the host; for the others this function
+ * reads the opening on the board. */
 bool operation_gives(const struct operation *operation, uint32_t local)
 {
     if (operation->givers == operation->group->group.local_count)
@@ -102,14 +108,14 @@ bool operation_gives(const struct operation *operation, uint32_t local)
 }
 
 /* Compares the fingerprints on the board of this host, after the board step that published them.
- * Counts the members that give numbers (`givers`); 0: all members of this host have joined. */
+ * Counts in `givers` the members that give numbers; 0: all members of this host have joined. */
 static int opening_compare_members(struct operation *operation)
 {
     struct fingerprint *ours = &operation->fingerprint;
     uint32_t count = operation->group->group.local_count;
 
-    /* Find the members that give numbers. A rank that has joined takes over the fingerprint of the
-     * first of these members. */
+    /* Find the members that give numbers. A rank that has joined gets the fingerprint of the first
+     * of these members as its own. */
     for (uint32_t local = 0; local < count; local++) {
         const struct fingerprint *theirs = &operation_opening(operation, local)->fingerprint;
 
@@ -138,9 +144,9 @@ static int opening_compare_members(struct operation *operation)
     return 0;
 }
 
-/* Called when all members of this host have joined, so that none of them knows the operation.
- * The member on the first lane learns it from the other hosts. One more board step gives it to
- * the other members of this host. */
+/* Called when all members of this host have joined, so that none of them knows the operation. The
+ * member on the first lane learns the operation from the other hosts. One more board step gives it
+ * to the other members of this host. */
 static int ask_other_hosts(struct operation *operation)
 {
     struct coll_group *group = operation->group;
@@ -166,8 +172,9 @@ static int ask_other_hosts(struct operation *operation)
     return rc;
 }
 
-/* Opens the lane: sends our fingerprint along it, and compares the one that the member before us
- * has sent (operation.h). A rank that has joined takes over the received one. */
+/* Opens the lane: sends our fingerprint along it, and compares the fingerprint that the member
+ * before us has sent (operation.h). A rank that has joined gets the received fingerprint as its
+ * own. */
 int operation_open_lane(struct operation *operation, const void *first, size_t length)
 {
     struct fingerprint theirs;
@@ -187,8 +194,8 @@ int operation_open_lane(struct operation *operation, const void *first, size_t l
     return opening_compare(operation, &theirs);
 }
 
-/* Returns how many lanes the operation uses; lane 0 is always the first. A rank that has joined
- * knows the operation by now, from its opening. */
+/* Returns how many lanes the operation uses, counted from lane 0. A rank that has joined knows the
+ * operation by now, from its opening. */
 static uint32_t lanes_used(const struct operation *operation)
 {
     if (coll_kind_is_ragged(operation->fingerprint.kind) || /* the counts come by an allgather */
@@ -208,9 +215,9 @@ static uint32_t lanes_used(const struct operation *operation)
 }
 
 /* Shows in the timeline how long this member has waited for the other members of its host, from
- * begun_us until now. Each member has published when it made its call, so the wait is named
- * after the member that called last. That member is unknown if one of them writes no timeline,
- * or if a time lies in the future, because it comes from another clock. */
+ * begun_us until now. Each member has published when it made its call, so the wait is named after
+ * the member that called last. That member is not known if one of them writes no timeline, or if
+ * one's time is in the future, because it comes from another clock. */
 static void opening_show_wait(struct operation *operation, int64_t begun_us)
 {
     struct timeline_arrival *arrival = &operation->coll->arrival;
@@ -242,8 +249,8 @@ static void opening_show_wait(struct operation *operation, int64_t begun_us)
 _Static_assert(sizeof(struct board_opening) <= BOARD_OPENING_BYTES, "it has room on a board");
 
 /* Opens the operation (operation.h): the members of this host compare their fingerprints at the
- * board, then the hosts compare theirs along the lanes. Both waits are shown in the timeline, if
- * there is one (arrival->at_us is not 0). */
+ * board, then the hosts compare theirs along the lanes. If there is a timeline (arrival->at_us is
+ * not 0), it shows both waits. */
 int operation_open(struct operation *operation, uint32_t *ret_last)
 {
     const struct coll_group *group = operation->group;
@@ -273,7 +280,7 @@ int operation_open(struct operation *operation, uint32_t *ret_last)
         begun_us = arrival->at_us ? timeline_now_us(timeline) : 0;
         /* The opening message of a lane can carry the first step of the operation too. A barrier
          * uses that: its first step has no bytes (""). A small allreduce also does, but it opens
-         * its lane later, when its numbers are known. NULL: no first step. */
+         * its lane later, when its numbers are reduced on this host. NULL: without a first step. */
         if ((ours->kind == COLL_BARRIER || ours->kind == COLL_END) && !operation->joined)
             rc = operation_open_lane(operation, "", 0);
         else if (!allreduce_opens_late(operation))
@@ -282,11 +289,11 @@ int operation_open(struct operation *operation, uint32_t *ret_last)
             timeline_phase(timeline, "wait for other hosts", 0, begun_us,
                            timeline_now_us(timeline));
     }
-    /* one call of the program may run several operations: only the first shows when the call was
-     * made */
+    /* one call of the program may run several operations: only the first shows when the program
+     * made the call */
     arrival->at_us = 0;
-    /* JOIN is still the kind after the opening: no member has told an operation, so all have
-     * joined */
+    /* JOIN is still the kind after the opening: no member has told an operation, so all members
+     * have joined */
     if (rc || ours->kind != COLL_JOIN)
         return rc;
     *ret_last = ours->last;

@@ -7,9 +7,9 @@
 
 #include "base/mem.h"
 
-/* Returns `count` for the fingerprint: the number of numbers, or a hash of the counts. It leaves
- * out counts that may differ between ranks: those of an alltoall with counts and of a ragged
- * operation. */
+/* Returns `count` for the fingerprint: how many numbers there are, or a hash of the counts. Counts
+ * that may differ between ranks, those of an alltoall with counts and of a ragged operation, are
+ * left out: then it is 0. */
 uint64_t operation_count(const struct coll_group *group, const struct coll_call *call)
 {
     uint64_t sum = 0;
@@ -82,6 +82,8 @@ struct operation operation_make(struct coll *coll, struct coll_group *group,
     return operation;
 }
 
+/* true: this operation adds the numbers in the order of the ranks (operation.h). On one host that
+ * is so anyway. */
 bool operation_is_ordered(const struct operation *operation)
 {
     const struct coll *coll = operation->coll;
@@ -90,6 +92,7 @@ bool operation_is_ordered(const struct operation *operation)
            operation->group->group.host_count > 1;
 }
 
+/* Waits for the messages along the lane, before this member waits at the board (operation.h). */
 int operation_settle(const struct operation *operation)
 {
     const struct lane *lane = &operation->group->lane;
@@ -111,7 +114,7 @@ void *coll_scratch(struct coll *coll, size_t bytes)
     return memory->scratch;
 }
 
-#define LINE_BYTES ((size_t)64)
+#define LINE_BYTES ((size_t)64) /* of a line of the CPU cache */
 
 /* Divides `length` items among `count` members (operation.h). Shares are whole cache lines, so that
  * no two members write to one line. The last members may get less, or nothing. */

@@ -1,6 +1,6 @@
 /*
  * operation.h: one operation in progress (one collective call on all members of a group). Each kind
- * of operation has a file; the picture says which file calls which.
+ * of operation has a file of its own; the picture says which file calls which.
  *
  *     dispatch.c ──► allreduce.c, broadcast.c, ... ──► stages.c, or a lane
  *                     └──► opening.c: compares what all members run
@@ -14,28 +14,28 @@
 struct operation {
     struct coll *coll;
     struct coll_group *group;
-    /* a rank that has called hvd_join has a call without buffers here */
+    /* the program's call; for a rank that has joined (hvd_join): a call without buffers */
     const struct coll_call *call;
-    /* the fingerprint of our operation; a rank that has called hvd_join has the fingerprint of the
-     * other members' operation */
+    /* the fingerprint of our operation; for a rank that has joined: that of the other members'
+     * operation */
     struct fingerprint fingerprint;
-    bool joined;
+    bool joined;     /* true: this rank has joined */
     uint64_t turn;   /* the number of the operation's first chunk on the board */
     uint64_t joins;  /* bit i is 1: the member with index i on our host has joined (i < 64) */
     uint32_t givers; /* number of members on this host that have not joined */
-    /* where the other members of this host find our buffers; `bytes` 0: they cannot read the
-     * buffer */
+    /* where the other members of this host find our buffers, which are in memory of hvd_alloc;
+     * `bytes` is 0: they cannot read the buffer */
     struct pool_locator in, out;
-    bool on_lane; /* true: the lane of this operation has been opened */
+    bool on_lane; /* true: this member has opened the lane for this operation */
 
     /* ALLREDUCE: the fields below are for the trials of algorithms (algorithms.h). */
-    size_t bytes;
-    uint32_t algorithms; /* number of candidate algorithms */
-    bool tries;
-    int64_t begun_us; /* when a trial began; valid during a trial */
+    size_t bytes;        /* the size of the numbers in their own type */
+    uint32_t algorithms; /* how many algorithms are tried */
+    bool tries;          /* true: this operation is a trial */
+    int64_t begun_us;    /* when a trial began; valid during a trial */
 };
 
-/* The record that a member writes to the board to open an operation. A worker with an older libhvd
+/* The record that a member writes at the board to open an operation. A worker with an older libhvd
  * writes 0 to the last field. */
 struct board_opening {
     struct fingerprint fingerprint;
@@ -48,6 +48,7 @@ struct board_opening {
 /* Prepares the next operation of the group. */
 struct operation operation_make(struct coll *coll, struct coll_group *group,
                                 const struct coll_call *call);
+/* Returns what the fingerprint says of the counts of a call: one number. */
 uint64_t operation_count(const struct coll_group *group, const struct coll_call *call);
 
 /* true: --fixed-order is given, and the operation has several hosts; so numbers are added in the
@@ -57,12 +58,12 @@ bool operation_is_ordered(const struct operation *operation);
 /* Waits until the messages that the link has begun are sent and received. Called before each
  * board step that follows a message along a lane. The link moves bytes only while a thread is in
  * one of its operations, so a member that waits at the board sends nothing. Without this call,
- * another host could wait for our bytes while we wait, at the board, for a member that waits for
- * that host. */
+ * another host could wait for our bytes while this member waits, at the board, for a member of this
+ * host that waits for that other host. */
 int operation_settle(const struct operation *operation) MUST_CHECK;
 
-/* Returns memory for the operation in progress; NULL: out of memory. The memory of an earlier call
- * is no longer valid. */
+/* Returns memory for the operation in progress; NULL: out of memory. The memory that an earlier
+ * call has returned is no longer valid. */
 void *coll_scratch(struct coll *coll, size_t bytes);
 
 /* Divides `length` items of `element_bytes` each among `count` members. Returns where the share of
@@ -83,15 +84,16 @@ int operation_open(struct operation *operation, uint32_t *ret_last) MUST_CHECK;
 int operation_await_end(struct coll *coll) MUST_CHECK;
 /* true: the member with this index on our host gives numbers, that is, has not joined. */
 bool operation_gives(const struct operation *operation, uint32_t local);
+/* Returns what that member has written at the board to open this operation. */
 const struct board_opening *operation_opening(const struct operation *operation, uint32_t local);
 
-/* Opens the lane of this member, unless it is open already. first: the bytes of the first step,
- * which the opening message also carries (lane_open_with); may be NULL. */
+/* Opens the lane of this member, unless it is open already. first: the bytes that the first step
+ * would send, which the opening message then carries (lane_open_with); may be NULL. */
 int operation_open_lane(struct operation *operation, const void *first, size_t length) MUST_CHECK;
 
 /* ---- stages.c: an operation in chunks over a board, in two or three stages ---- */
 
-struct stages { /* a function may be NULL: the operation has no such stage */
+struct stages { /* of an operation; a function may be NULL: there is no such stage */
     size_t chunks;
     /* copies a chunk of the input to our stage memory on the board */
     void (*in)(void *arg, size_t chunk, uint64_t turn);
@@ -101,9 +103,9 @@ struct stages { /* a function may be NULL: the operation has no such stage */
     void *arg;
 };
 int stages_run(struct operation *operation, const struct stages *stages) MUST_CHECK;
-/* The two functions do what stages_run does, in two parts. stages_begin copies the first chunk to
- * our stage memory; then the caller makes a step of the board (the step of the opening);
- * stages_go_on does the rest. So the first chunk needs no step of its own. */
+/* stages_begin and stages_go_on do what stages_run does, in two parts. stages_begin copies the
+ * first chunk to our stage memory; then the caller makes a step of the board (the step of the
+ * opening); stages_go_on does the rest. So the first chunk needs no step of its own. */
 void stages_begin(const struct operation *operation, const struct stages *stages);
 int stages_go_on(struct operation *operation, const struct stages *stages) MUST_CHECK;
 

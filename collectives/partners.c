@@ -1,13 +1,13 @@
 /*
- * partners.c: which members a member connects with. A member has few partners, so that a round is
- * built quickly:
+ * partners.c: the partners of a member: the members with which it connects. A member has few
+ * partners, so that a round is connected quickly:
  *
  *     on its host          the lowest rank, which creates the shared memory and meets all others
  *     on its lanes         members at the distance of a power of two, before and after it
  *     with --fixed-order   every member of the group, as the sum is made in the order of ranks
  *
- * coll_create chooses the partners once. All members of a round choose by the same rules, so a
- * choice is always mutual.
+ * coll_create chooses the partners once. All members of a round choose by the same rules, so if one
+ * member chooses another, that one chooses it too.
  */
 #include "base/limits.h"
 #include "base/time.h"
@@ -16,9 +16,9 @@
 
 #include <inttypes.h>
 
-#define LOOK_US TIME_S
+#define LOOK_US TIME_S /* how often coll_await_link shows which rank is missing */
 
-/* Finds or adds the partner with this rank. NULL: out of memory. */
+/* Returns the partner with this rank, and adds it if it is new. NULL: out of memory. */
 static struct coll_partner *add_partner(struct coll_partners *partners, uint32_t rank)
 {
     for (size_t i = 0; i < partners->count; i++) {
@@ -31,7 +31,8 @@ static struct coll_partner *add_partner(struct coll_partners *partners, uint32_t
     return &partners->items[partners->count++];
 }
 
-/* Notes that this member needs a link to the rank. HVD_E_NOMEM: no memory is left. */
+/* Notes that this member needs a link to the member with this rank. HVD_E_NOMEM: no memory is left.
+ */
 static int add_linked(struct coll_partners *partners, uint32_t rank)
 {
     struct coll_partner *partner = add_partner(partners, rank);
@@ -43,7 +44,7 @@ static int add_linked(struct coll_partners *partners, uint32_t rank)
 }
 
 /* Adds the partners for the shared memory of this host: the leader (the first member of the group
- * on this host) meets the others there, and tells each of them where the memory is. */
+ * on this host) meets the other members there, and tells each of them where the memory is. */
 static int add_host_partners(const struct coll *coll, const struct group *members,
                              struct coll_partners *partners)
 {
@@ -58,7 +59,7 @@ static int add_host_partners(const struct coll *coll, const struct group *member
         uint32_t rank = members->ranks[i];
         struct coll_partner *partner;
 
-        /* only pairs with the leader */
+        /* of two partners one must be the leader */
         if (hosts[rank] != hosts[coll->rank] || rank == coll->rank ||
             (rank != leader && coll->rank != leader))
             continue;
@@ -70,8 +71,8 @@ static int add_host_partners(const struct coll *coll, const struct group *member
     return 0;
 }
 
-/* Adds the partners to which the lane of this member in the group needs a link, and prepares that
- * lane. `traffic`: that of the lane's link. */
+/* Adds the partners to which this member's lane in the group needs a link, and prepares that lane;
+ * with --fixed-order also the group's mesh. `traffic`: the messages over that link. */
 static int add_lane_partners(const struct coll *coll, struct coll_group *group,
                              struct traffic *traffic, struct coll_partners *partners)
 {
@@ -106,9 +107,9 @@ static int add_lane_partners(const struct coll *coll, struct coll_group *group,
     return rc;
 }
 
-/* Chooses the members that this member connects with. Within a host these are the leader (the
- * lowest rank there) and the others, for the shared memory. Between hosts these are the members to
- * which a lane of some group needs a link. */
+/* Chooses the members with which this member connects. Within a host these are, for the shared
+ * memory, the leader (the lowest rank there) or, for the leader, all others. Between hosts these
+ * are the members to which a lane of some group needs a link. */
 int coll_choose_partners(struct coll *coll)
 {
     struct coll_partners *partners = &coll->circle.partners;
@@ -119,6 +120,8 @@ int coll_choose_partners(struct coll *coll)
     return rc;
 }
 
+/* Chooses the partners of a group that its members alone have opened, or of a channel, by the same
+ * rules: the group has a segment and a link of its own. */
 int coll_choose_group_partners(struct coll_circle *circle)
 {
     struct coll_group *group = circle->group;
@@ -128,8 +131,8 @@ int coll_choose_group_partners(struct coll_circle *circle)
 }
 
 /* Makes a link to these ranks (coll_internal.h). The mutex is held while the link is stored and the
- * failure is looked at. So a failure before that is seen here, and a later failure finds the link
- * and cancels it. */
+ * failure is looked at. So this function sees a failure that came before, and cancels the link; a
+ * later failure finds the link and cancels it. */
 int coll_make_link(struct coll *coll, const uint32_t *ranks, size_t count, struct link **ret_link,
                    struct hvd_err *err)
 {
@@ -156,8 +159,8 @@ int coll_make_link(struct coll *coll, const uint32_t *ranks, size_t count, struc
 }
 
 /* Waits until this member is connected to all peers of the link. If a peer is not connected in
- * time, or is lost, the round fails. Meanwhile `awaited` tells other threads the rank of a peer
- * that is missing. */
+ * time, or is lost, the round fails. Meanwhile shown->awaited tells other threads the rank of a
+ * peer that is missing. */
 int coll_await_link(struct coll *coll, struct link *link, struct traffic *shown,
                     int64_t deadline_us)
 {
@@ -166,7 +169,7 @@ int coll_await_link(struct coll *coll, struct link *link, struct traffic *shown,
     int64_t until_us;
     int rc;
 
-    /* Wait LOOK_US at a time: after that the link names a rank that is not connected yet, and
+    /* Wait LOOK_US at a time: after each wait the link names a rank that is not connected yet, and
      * coll_wait_look shows that rank. */
     do {
         until_us = clock_now_us() + LOOK_US;

@@ -1,8 +1,8 @@
 /*
- * pieces.c: copies numbers out of and into several buffers of the training program that are reduced
- * together (fusion). The buffers are read and written from the first to the last, with one cursor
- * for reading and one for writing. allreduce*.c and device_host.c use it; a single buffer is one
- * piece, which is not copied.
+ * pieces.c: copies numbers out of and into several buffers (pieces) of the training program that
+ * are reduced together (fusion). The buffers are read and written from the first to the last, with
+ * one cursor for reading and one for writing. allreduce*.c and device_host.c use it; a single
+ * buffer is one piece, which is not copied.
  */
 #include "collectives/pieces.h"
 
@@ -25,7 +25,7 @@ void pieces_init(struct pieces *pieces, const struct coll_call *call)
 }
 
 /* Moves the cursor to the piece that holds number `from`, and returns how many of the next `left`
- * numbers lie in that piece (pieces.h). The cursor only moves forward. */
+ * numbers are in that piece (pieces.h). The cursor only moves forward. */
 size_t pieces_stretch(const struct pieces *pieces, struct cursor *cursor, size_t from, size_t left)
 {
     size_t end;
@@ -42,7 +42,7 @@ void pieces_read(struct pieces *pieces, size_t from, size_t count, uint8_t *to)
     while (count) {
         size_t some = pieces_stretch(pieces, &pieces->in, from, count);
         const struct coll_piece *piece = &pieces->items[pieces->in.piece];
-        const uint8_t *in = piece->in ? piece->in : piece->out; /* of a broadcast */
+        const uint8_t *in = piece->in ? piece->in : piece->out; /* a broadcast has no input */
 
         memcpy(to, in + (from - pieces->in.at) * pieces->bytes, some * pieces->bytes);
         to += some * pieces->bytes;
@@ -65,11 +65,13 @@ void pieces_write(struct pieces *pieces, size_t to, size_t count, const uint8_t 
     }
 }
 
+/* The address of number `from` of the input, for a call with one buffer (pieces.h). */
 const uint8_t *pieces_in(const struct pieces *pieces, size_t from)
 {
     return (const uint8_t *)pieces->whole.in + from * pieces->bytes;
 }
 
+/* The address of number `from` of the output, for a call with one buffer (pieces.h). */
 uint8_t *pieces_out(const struct pieces *pieces, size_t from)
 {
     return (uint8_t *)pieces->whole.out + from * pieces->bytes;

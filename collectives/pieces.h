@@ -1,5 +1,5 @@
 /*
- * pieces.h: several buffers of the training program that are reduced, or broadcast, in one
+ * pieces.h: several buffers (pieces) of the training program that are reduced, or broadcast, in one
  * operation. Their numbers are counted from the first number of the first piece to the last number
  * of the last piece. A call with one buffer is one piece, whose numbers can be used in place.
  */
@@ -8,8 +8,9 @@
 
 #include "collectives/coll.h"
 
-struct cursor {
-    /* piece: an index; at: where the piece begins, in numbers of all pieces together */
+struct cursor { /* a place in the pieces */
+    /* piece: its index; at: the index of the piece's first number among the numbers of all pieces
+     */
     size_t piece, at;
 };
 
@@ -17,21 +18,21 @@ struct pieces {
     const struct coll_piece *items;
     size_t count, bytes;     /* bytes: of one number */
     struct coll_piece whole; /* `items` points here when the call has one buffer */
-    struct cursor in, out;
+    struct cursor in, out;   /* for pieces_read, and for pieces_write */
 };
 
-/* call: an allreduce; or a broadcast, which reads and writes `out`. The struct must not be copied,
- * because it holds pointers into itself. */
+/* Prepares the pieces of a call: an allreduce; or a broadcast, which reads and writes `out`. The
+ * struct must not be copied, because it holds pointers into itself. */
 void pieces_init(struct pieces *pieces, const struct coll_call *call);
 
 /* pieces_read copies `count` numbers out of the buffers, from number `from` on. pieces_write copies
- * `count` numbers into the buffers, from number `to` on. That number must not be lower than in the
- * previous call of the same function. */
+ * `count` numbers into the buffers, from number `to` on. `from` and `to` must not be lower than in
+ * the previous call of the same function. */
 void pieces_read(struct pieces *pieces, size_t from, size_t count, uint8_t *to);
 void pieces_write(struct pieces *pieces, size_t to, size_t count, const uint8_t *from);
 
-/* For callers that process the numbers themselves: puts the cursor on the piece that holds number
- * `from`, and returns how many of the next `left` numbers lie in that piece. */
+/* For callers that process the numbers themselves: moves the cursor to the piece that holds number
+ * `from`, and returns how many of the next `left` numbers are in that piece. */
 size_t pieces_stretch(const struct pieces *pieces, struct cursor *cursor, size_t from, size_t left);
 
 /* Return the address of number `from` in the input or in the output. Only for a call with a single

@@ -2,8 +2,8 @@
  * ragged.c: an allgather and an alltoall in which a member knows only its own counts; run.c calls
  * it. The opening also carries the counts of all members: on each host they are on the stages
  * (shared memory) that the board step of the opening publishes; between hosts they follow the
- * fingerprint along the lanes. Then each member gets memory for what it receives, and the numbers
- * move in an operation with counts, on memory of the host or of a GPU.
+ * fingerprint along the lanes. Then each member gets memory for what it receives, and an operation
+ * with counts moves the numbers, on memory of the host or of a GPU.
  *
  * Invariant: the caller's struct coll_received is written when all numbers have come, not before.
  */
@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* the sum of the counts of all members fits into a size_t */
+/* so the sum of the counts of all members fits into a size_t */
 _Static_assert(LIMIT_RAGGED_BYTES <= SIZE_MAX / 2 / LIMIT_WORKERS, "no sum of counts overflows");
 
 struct ragged {
@@ -33,7 +33,7 @@ struct ragged {
 };
 
 /* Computes from `sizes` how many numbers come from each member. HVD_E_PROTO: a member gives too
- * many. All members have the same sizes, so all name the same member as the cause. */
+ * many. All members have the same `sizes`, so all name the same member as the cause. */
 static int ragged_count(struct ragged *ragged)
 {
     const struct group *members = &ragged->group->group;
@@ -53,7 +53,7 @@ static int ragged_count(struct ragged *ragged)
                                  reduce_type_name(ragged->call->type), LIMIT_RAGGED_BYTES);
             left -= row[k];
         }
-        /* an alltoall has an entry for each receiver, an allgather has one for all */
+        /* an alltoall has a size for each receiver, an allgather has one for all */
         ragged->counts[i] = (size_t)row[ragged->row > 1 ? members->place : 0];
         sum += ragged->counts[i];
     }
@@ -62,7 +62,7 @@ static int ragged_count(struct ragged *ragged)
 }
 
 /* Gets memory for the numbers that this member receives: from the program's function, or from
- * pool_alloc. The program frees the latter with hvd_free. */
+ * pool_alloc, whose memory the program frees with hvd_free. */
 static int ragged_get_memory(struct ragged *ragged)
 {
     const struct coll_call *call = ragged->call;
@@ -89,7 +89,8 @@ static int ragged_get_memory(struct ragged *ragged)
 }
 
 /* Runs a ragged call (see the top of this file): the opening gathers all counts, this member gets
- * memory for its result, and an operation with counts moves the numbers. */
+ * memory for its result, and an operation with counts moves the numbers. On a failure the memory is
+ * freed, unless it is the program's. */
 int ragged_run(struct coll *coll, struct coll_group *group, const struct coll_call *call,
                const char **ret_by)
 {
@@ -103,7 +104,7 @@ int ragged_run(struct coll *coll, struct coll_group *group, const struct coll_ca
 
     ragged.sizes = mem_zalloc_array(size * ragged.row, sizeof(*ragged.sizes));
     ragged.counts = mem_zalloc_array(size, sizeof(*ragged.counts));
-    /* An allgather brings the counts of all members. With it the members compare the fingerprints
+    /* An allgather brings the counts of all members; with it the members compare the fingerprints
      * of the ragged call itself. */
     if (ragged.sizes && ragged.counts) {
         uint64_t *own = ragged.sizes + group->group.place * ragged.row;
@@ -117,15 +118,16 @@ int ragged_run(struct coll *coll, struct coll_group *group, const struct coll_ca
         own[0] = call->count;
         for (size_t i = 0; call->counts && i < ragged.row; i++)
             own[i] = call->counts[i];
-        operation.call = &gather; /* only `call` is the allgather; the members still compare the
-                                   * fingerprint of the ragged call */
+        /* `call` is the allgather; but the fingerprint, which the members compare, is that of the
+         * ragged call */
+        operation.call = &gather;
         rc = lane_close(&group->lane, allgather_run(&operation));
     }
     if (!rc)
         rc = ragged_count(&ragged);
     if (!rc)
         rc = ragged_get_memory(&ragged);
-    /* Then runs the operation with counts: every member knows now what it gives and what it
+    /* Then run the operation with counts: every member knows now how much it gives and how much it
      * gets. */
     moved.out = ragged.data;
     moved.received = NULL;

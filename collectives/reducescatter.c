@@ -2,7 +2,7 @@
  * reducescatter.c: a sum of which each member gets only its part. A member copies its pieces for
  * all members to its stage (shared memory), in the order of deal.h. On one host each member reduces
  * its own piece out of all stages; between hosts a lane reduces the block of each host, and brings
- * the block to that host. With --fixed-order the blocks go over the mesh, in the order of ranks.
+ * that block to its host. With --fixed-order the blocks go over the mesh, in the order of ranks.
  */
 #include "base/mem.h"
 #include "collectives/deal.h"
@@ -18,10 +18,11 @@ struct reducescatter {
     const uint8_t *in;
     uint8_t *out;
     uint8_t *work;  /* memory for the numbers that a lane carries */
-    size_t *counts; /* the number of elements for each host, or for each member */
+    size_t *counts; /* how many numbers each host, or each member, gets */
 };
 
-/* Stage `in`: copies the pieces of all members' parts to our stage, in the order of the deal. */
+/* Stage `in`: copies our numbers for each member's part to our stage, in the order of the deal
+ * (deal.h). */
 static void put_all_pieces(void *arg, size_t chunk, uint64_t turn)
 {
     struct reducescatter *scatter = arg;
@@ -36,8 +37,8 @@ static void put_all_pieces(void *arg, size_t chunk, uint64_t turn)
                deal_piece(deal, i, chunk) * deal->bytes);
 }
 
-/* Lists where the stages of the members of this host hold the numbers from index `at` of the chunk
- * on. Returns the number of members. */
+/* Lists in group->sources where the stages of the members of this host hold the numbers from index
+ * `at` of the chunk on. Returns how many members there are. */
 static size_t find_stages(struct reducescatter *scatter, uint64_t turn, size_t at)
 {
     struct coll_group *group = scatter->operation->group;
@@ -48,7 +49,8 @@ static size_t find_stages(struct reducescatter *scatter, uint64_t turn, size_t a
     return count;
 }
 
-/* For a group on one host: reduces our own piece of the chunk out of all stages into the result. */
+/* Stage `out` of a group on one host: reduces our own piece of the chunk out of all stages, into
+ * the output. */
 static void reduce_own_piece(void *arg, size_t chunk, uint64_t turn)
 {
     struct reducescatter *scatter = arg;
@@ -63,8 +65,8 @@ static void reduce_own_piece(void *arg, size_t chunk, uint64_t turn)
     reduce_finish(to, 1, scatter->operation->group->sources, sources, count, &scatter->how);
 }
 
-/* For several hosts: reduces the blocks that this lane carries over the hosts; our host's block
- * comes back into the result. */
+/* Stage `middle` with several hosts: reduces the blocks that this lane carries, first over the
+ * members of this host, then over the hosts; our host's block comes back into the result. */
 static int scatter_along_lane(void *arg, size_t chunk, uint64_t turn)
 {
     struct reducescatter *scatter = arg;
@@ -107,7 +109,7 @@ static void take_own_piece(void *arg, size_t chunk, uint64_t turn)
 }
 
 /* Reduces along a lane that has all members of the group: each member is alone on its host, or
- * `lane` is the mesh. */
+ * `lane` is the mesh. There are no chunks: all numbers are reduced at once. */
 static int scatter_over_lane(struct reducescatter *scatter, struct lane *lane,
                              enum lane_algorithm algorithm)
 {
@@ -118,7 +120,7 @@ static int scatter_over_lane(struct reducescatter *scatter, struct lane *lane,
         scatter->counts[i] = deal_count(&scatter->deal, i);
         all += scatter->counts[i];
     }
-    scatter->work =
+    scatter->work = /* + 1: never an allocation of 0 bytes */
         coll_scratch(scatter->operation->coll, all * reduce_work_bytes(&scatter->how) + 1);
     if (!scatter->work)
         return HVD_E_NOMEM;

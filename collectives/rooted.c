@@ -1,7 +1,8 @@
 /*
- * rooted.c: a reduce, a gather and a scatter, which have one member at one end; run.c calls it. A
- * reduce is a reducescatter of which the root gets all; a gather and a scatter are an alltoall in
- * which the root receives all, or gives all. Numbers move only between the root and the others.
+ * rooted.c: a reduce, a gather and a scatter, in which one member (the root) gets or gives all;
+ * run.c calls it. A reduce is a reducescatter of which the root gets all; a gather and a scatter
+ * are an alltoall in which the root receives all, or gives all. Numbers are sent only between the
+ * root and the other members.
  *
  * Invariant: the members compare the fingerprint of the program's own call (coll_call.shown), so
  * that the operation which carries it out needs no other agreement.
@@ -10,6 +11,9 @@
 #include "collectives/device.h"
 #include "collectives/dispatch.h"
 
+/* Runs a whole reduce, gather or scatter (dispatch.h): `moved` is the call that carries it out,
+ * with counts that are 0 wherever no number is sent. All members compute the same counts from the
+ * call, so none are exchanged. */
 int rooted_run(struct coll *coll, struct coll_group *group, const struct coll_call *call,
                const char **ret_by)
 {
@@ -30,7 +34,8 @@ int rooted_run(struct coll *coll, struct coll_group *group, const struct coll_ca
         bool gathers = call->kind == COLL_GATHER, is_root = members->place == call->root;
         size_t *to = counts, *from = counts + members->size;
 
-        /* A gather or a scatter becomes an alltoall. */
+        /* A gather or a scatter becomes an alltoall: `to`: what we give to each member; `from`:
+         * what we get from each. */
         for (uint32_t i = 0; i < members->size; i++) {
             size_t count = call->counts ? call->counts[i] : call->count;
 

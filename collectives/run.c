@@ -2,7 +2,7 @@
  * run.c: one call of the training program on a round (coll_run): the call is refused, or carried
  * out by dispatch.c, or on memory of a GPU by device.c; then a failure of the call becomes a
  * failure of the round, and the timeline shows the call. Everything here runs on the owner's
- * thread.
+ * thread, the one that makes the calls.
  */
 #include "collectives/device.h"
 #include "collectives/nccl/nccl_thread.h"
@@ -38,8 +38,8 @@ static int run_check_call(struct coll *coll, const struct coll_call *call, struc
     return coll_check_call(coll, group, call, err);
 }
 
-/* Returns how many bytes this member gives; for a broadcast, how many bytes the root sends. 0: the
- * operation has no numbers. */
+/* Returns how many bytes this member gives in the call, for the timeline; for a broadcast, how many
+ * bytes the root sends. 0: the operation has no numbers. */
 static uint64_t run_bytes(const struct coll *coll, const struct coll_call *call)
 {
     uint32_t size = coll->groups[call->group].group.size;
@@ -54,7 +54,7 @@ static uint64_t run_bytes(const struct coll *coll, const struct coll_call *call)
     } else if (call->kind == COLL_SCATTER && coll->groups[call->group].group.place != call->root) {
         count = 0;
     } else if (call->counts && call->kind != COLL_ALLGATHER && call->kind != COLL_GATHER) {
-        /* not for an allgather or a gather, whose counts are those of all members: this one gives
+        /* in an allgather or a gather the counts are those of all members: this member gives
          * `count` */
         count = 0;
         for (uint32_t i = 0; i < size; i++)
@@ -105,8 +105,8 @@ static int run_unfused(struct coll *coll, const struct coll_call *call, struct h
     return rc;
 }
 
-/* Shows the operation to a thread that watches. The first operation of a group that its members
- * alone have opened waits here until all have opened it. */
+/* Shows the operation to a thread that watches. If the group was opened by its members alone, its
+ * first operation waits here until all members have opened it. */
 static int run_begin(struct coll *coll, struct coll_group *group, const char *operation,
                      struct hvd_err *err)
 {
@@ -123,8 +123,9 @@ static int run_begin(struct coll *coll, struct coll_group *group, const char *op
 }
 
 /* Fails the round because this call has failed with `rc`. Another process of this host may have
- * failed the segment before. Only the member that caused the failure returns its code, so the code
- * counts as HVD_E_LOST here; a mismatch stays a mismatch. */
+ * failed the segment before, and written its code there. Only the member that caused the failure
+ * returns that code, so here the code counts as HVD_E_LOST; but a mismatch is one on all members.
+ */
 static void run_fail(struct coll *coll, const struct coll_call *call, int rc, struct hvd_err *why)
 {
     uint32_t rank = MEET_NOBODY;
@@ -142,8 +143,9 @@ static void run_fail(struct coll *coll, const struct coll_call *call, int rc, st
 }
 
 /* Runs a call of the program from its check to its end, and shows it in the timeline. `activity`
- * tells a thread that watches (coll_wait_look) which operation runs; it is NULL between calls.
- * Returns 0, or the code that this member's call must return for the round's failure. */
+ * tells a thread that watches (coll_wait_look) which operation runs: its `operation` is NULL
+ * between calls. Returns 0, or the code that this member's call must return for the round's
+ * failure. */
 int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *err)
 {
     struct coll_activity *activity = &coll->activity;
@@ -191,7 +193,7 @@ int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *er
                (call->device || call->kind == COLL_BARRIER ||
                 (call->kind == COLL_ALLREDUCE && operation_count(group, call)))) {
         /* The operation needed every member of the round, so no member is still in an earlier
-         * round. NCCL communicators of earlier rounds that were freed may now be aborted. */
+         * round. Now NCCL communicators of earlier rounds that were freed may be aborted. */
         coll->agreed = true;
         if (coll->engine && coll->engine->nccl_thread)
             nccl_thread_agreed(coll->engine->nccl_thread, coll->round);

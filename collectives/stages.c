@@ -1,6 +1,7 @@
 /*
- * stages.c: the pipeline of an operation over a board. The operation goes chunk by chunk, in two or
- * three stages, each stage one step behind the previous stage:
+ * stages.c: the pipeline of an operation over a board (the shared memory of the members of a host).
+ * The operation goes chunk by chunk, in two or three stages, each stage one step behind the
+ * previous stage:
  *
  *     step        1         2         3         4
  *           in 0  │   in 1  │   in 2  │         │
@@ -34,8 +35,9 @@ void stages_begin(const struct operation *operation, const struct stages *stages
     (void)note_phase(timeline, "copy in", begun_us);
 }
 
-/* Runs the rest of the pipeline after the opening: in each step every stage works on the chunk
- * whose turn it is (see the table above). Returns 0 or a code. */
+/* Runs the rest of the pipeline after the opening: in each step every stage works on one chunk, a
+ * later stage on an earlier chunk (see the table above). `depth`: by how many steps the last stage
+ * is behind the first. Returns 0 or a code. */
 int stages_go_on(struct operation *operation, const struct stages *stages)
 {
     struct timeline *timeline = operation->coll->timeline;
@@ -67,6 +69,7 @@ int stages_go_on(struct operation *operation, const struct stages *stages)
         if (step < last)
             rc = board_step(operation->group->board);
     }
+    /* an operation without chunks counts as one, because its opening has used the board */
     operation->group->turn = operation->turn + (stages->chunks ? stages->chunks : 1);
     return rc;
 }

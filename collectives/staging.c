@@ -9,26 +9,28 @@
 
 struct staging {
     const struct gpu_device *device;
-    struct CUstream_st *stream;
-    struct CUevent_st *marks[STAGING_SLOTS];
-    struct CUevent_st *order; /* makes one stream wait for another */
-    uint8_t *memory;          /* pinned memory: `in` and `out` of each slot */
+    struct CUstream_st *stream;              /* all copies are queued in it */
+    struct CUevent_st *marks[STAGING_SLOTS]; /* of each slot: see staging_mark */
+    struct CUevent_st *order;                /* makes one stream wait for another */
+    uint8_t *memory;                         /* pinned memory: `in` and `out` of each slot */
 };
 
 #define MEMORY_BYTES ((size_t)2 * STAGING_SLOTS * STAGING_BYTES)
 
+/* The area of the slot into which numbers come from the GPU; the slot's area `out` follows it. */
 uint8_t *staging_in(const struct staging *staging, size_t slot)
 {
     return staging->memory + 2 * slot * STAGING_BYTES;
 }
 
+/* The area of the slot from which results go to the GPU. */
 uint8_t *staging_out(const struct staging *staging, size_t slot)
 {
     return staging_in(staging, slot) + STAGING_BYTES;
 }
 
-/* Frees the pinned memory, the events and the stream; each of them may be missing. The caller has
- * entered the device. */
+/* Frees the pinned memory, the events and the stream; each of them may be missing, after a failed
+ * staging_open. The caller has entered the device. */
 static void release_contents(struct staging *staging)
 {
     const struct cuda *cuda = staging->device->cuda;
@@ -86,7 +88,7 @@ int staging_open(const struct gpu_device *device, struct staging **ret_staging, 
 }
 
 /* Frees the staging. While a copy is still running nothing is freed, because the copy uses the
- * memory; then the process must be replaced. */
+ * memory; then the process must be replaced, which frees it. */
 void staging_close(struct staging *staging)
 {
     if (!staging || staging_idle(staging, NULL))
@@ -100,7 +102,7 @@ void staging_close(struct staging *staging)
 
 /* Makes later work of the stream `then` run after the work that is in the stream `first` now. The
  * event `order` may be used again at once, because the wait refers to the record that was made
- * before it. */
+ * before the wait. */
 static int staging_order_streams(const struct staging *staging, struct CUstream_st *first,
                                  struct CUstream_st *then, struct hvd_err *err)
 {
@@ -112,16 +114,19 @@ static int staging_order_streams(const struct staging *staging, struct CUstream_
     return cuda_judge(cuda, code, "the order of two streams", err);
 }
 
+/* Copies that are queued from now on run after all work that is in `stream` now. */
 int staging_after(struct staging *staging, struct CUstream_st *stream, struct hvd_err *err)
 {
     return staging_order_streams(staging, stream, staging->stream, err);
 }
 
+/* Work that is put into `stream` from now on runs after all copies that are queued now. */
 int staging_before(struct staging *staging, struct CUstream_st *stream, struct hvd_err *err)
 {
     return staging_order_streams(staging, staging->stream, stream, err);
 }
 
+/* Sets the mark of the slot, after all copies that are queued now; staging_look asks for it. */
 int staging_mark(struct staging *staging, size_t slot, struct hvd_err *err)
 {
     const struct cuda *cuda = staging->device->cuda;
@@ -130,6 +135,7 @@ int staging_mark(struct staging *staging, size_t slot, struct hvd_err *err)
                       "an event in the stream of copies", err);
 }
 
+/* Translates the driver's answer about queued copies: 0: done; HVD_E_BUSY: not yet. */
 static int judge_query(const struct cuda *cuda, int code, struct hvd_err *err)
 {
     if (code == CUDA_NOT_READY)
@@ -137,6 +143,7 @@ static int judge_query(const struct cuda *cuda, int code, struct hvd_err *err)
     return cuda_judge(cuda, code, "a copy through the host", err);
 }
 
+/* Asks whether the copies that were queued before the slot's mark are done (staging.h). */
 int staging_look(struct staging *staging, size_t slot, struct hvd_err *err)
 {
     const struct cuda *cuda = staging->device->cuda;
