@@ -74,11 +74,13 @@ static int queue_encode(struct encoder *encoder, const struct action *action,
     }
     frame = mem_zalloc(sizeof(*frame));
     if (!frame)
-        return HVD_E_NOMEM;
+        return err_set(err, HVD_E_NOMEM, "no memory for a message; free memory on this host");
     frame->refs = 1;
     buf_init(&frame->bytes, LIMIT_FRAME_BODY_BYTES + FRAME_HEADER_BYTES);
     rc = encoder->complete(encoder->arg, action, &whole);
-    if (!rc)
+    if (rc)
+        err_set(err, rc, "a message cannot be completed: %s", err_text(rc));
+    else
         rc = msg_encode(&whole, &frame->bytes, err);
     if (rc) {
         frame_release(frame);
@@ -101,7 +103,7 @@ static int queue_action(struct queue *queue, const struct action *action, int64_
     int rc = 0;
 
     if (!item)
-        return HVD_E_NOMEM;
+        return err_set(err, HVD_E_NOMEM, "no memory for an action; free memory on this host");
     list_init(&item->chain);
     item->needs = queue->last;
     item->since_us = now_us;
@@ -117,7 +119,7 @@ static int queue_action(struct queue *queue, const struct action *action, int64_
     if (action->kind == ACTION_CLOSE)
         server_mute(queue->server, action->peer);
     if (text && !(item->text = mem_strdup(text)))
-        rc = HVD_E_NOMEM;
+        rc = err_set(err, HVD_E_NOMEM, "no memory for an action; free memory on this host");
     if (!rc && action->kind == ACTION_SEND) {
         item->type = action->msg->type;
         rc = queue_encode(encoder, action, &item->frame, err);

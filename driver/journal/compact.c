@@ -38,12 +38,14 @@ int journal_compact(struct store *store, const struct core_config *config, uint6
 {
     struct compacting compacting = { .core = core_create(config, NULL) };
     uint64_t read = 0;
-    int rc = compacting.core ? store_replay_core(store, compacting.core, &read, err) : HVD_E_NOMEM;
+    int rc = compacting.core ? 0 : HVD_E_NOMEM;
 
     arena_init(&compacting.memory, COMPACT_BYTES);
+    if (!rc && (rc = store_replay_core(store, compacting.core, &read, err)))
+        goto out; /* the store has set the text of the error */
     if (!rc)
         rc = core_compact(compacting.core, &compacting.memory, compact_take, &compacting);
-    if (rc && rc != HVD_DONE && !read)
+    if (rc && rc != HVD_DONE)
         err_set(err, rc, "the journal cannot be compacted: %s; the driver tries again later",
                 err_text(rc));
     if (!rc && compacting.records.count > read / 2)
@@ -52,6 +54,7 @@ int journal_compact(struct store *store, const struct core_config *config, uint6
         rc = store_replace(store, compacting.records.items, compacting.records.count, err);
     if (!rc)
         *ret_records = compacting.records.count;
+out:
     VEC_RELEASE(&compacting.records);
     arena_release(&compacting.memory);
     core_free(compacting.core);

@@ -154,19 +154,30 @@ static void out_ids(struct etcd_out *out, const char *name, const struct msg_ids
         out_set(out, name, list);
 }
 
-/* Called by the JSON library with a piece of the text; `arg` is the buf to which it is appended. */
+/* The buffer to which the JSON library appends, and the error of the first piece that failed. */
+struct etcd_taking {
+    struct buf *to;
+    int rc;
+};
+
+/* Called by the JSON library with a piece of the text; `arg` is a struct etcd_taking. */
 static int out_take(const char *bytes, size_t length, void *arg)
 {
-    return buf_append(arg, bytes, length);
+    struct etcd_taking *taking = arg;
+
+    taking->rc = buf_append(taking->to, bytes, length);
+    return taking->rc ? -1 : 0;
 }
 
 /* Appends the object and the end of the line, and frees the object. */
 static int out_end(struct etcd_out *out, struct buf *to)
 {
+    struct etcd_taking taking = { .to = to };
     int rc = out->failed || !out->object ? HVD_E_NOMEM : 0;
 
-    if (!rc && json_dump_callback(out->object, out_take, to, JSON_COMPACT))
-        rc = to->length == to->max ? HVD_E_LIMIT : HVD_E_NOMEM;
+    /* The JSON library may fail by itself, for lack of memory. */
+    if (!rc && json_dump_callback(out->object, out_take, &taking, JSON_COMPACT))
+        rc = taking.rc ? taking.rc : HVD_E_NOMEM;
     json_decref(out->object);
     return rc ? rc : buf_append(to, "\n", 1);
 }

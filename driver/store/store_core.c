@@ -12,13 +12,21 @@ struct replaying {
     uint64_t *records; /* the caller's count of records that were read */
 };
 
+/* The core sets no text for a lack of memory. */
+static int store_say_memory(int rc, struct hvd_err *err)
+{
+    if (rc == HVD_E_NOMEM)
+        err_set(err, rc, "no memory for the state of the job; free memory on this host");
+    return rc;
+}
+
 /* Called for each record of the journal: counts it and gives it to the core. */
 static int store_give_record(void *arg, const struct journal_record *record, struct hvd_err *err)
 {
     struct replaying *replaying = arg;
 
     ++*replaying->records;
-    return core_replay(replaying->core, record, err);
+    return store_say_memory(core_replay(replaying->core, record, err), err);
 }
 
 /* Gives each record of the journal to the core, before its start. *ret_records counts the records,
@@ -36,7 +44,8 @@ int store_replay_core(struct store *store, struct core *core, uint64_t *ret_reco
  * its cooldown. */
 static int store_give_entry(void *arg, const struct blacklist_record *record, struct hvd_err *err)
 {
-    return core_replay_blacklist(arg, record, clock_now_us(), clock_wall_us(), err);
+    return store_say_memory(
+        core_replay_blacklist(arg, record, clock_now_us(), clock_wall_us(), err), err);
 }
 
 /* Gives each record of the blacklist to the core, before its start. */

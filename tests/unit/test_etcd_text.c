@@ -56,6 +56,21 @@ TEST_FLAGS(any_record_comes_back, TEST_NO_TORTURE)
     records_come_back(t, 40);
 }
 
+/* A record that does not fit is told from a lack of memory: the driver tries only the latter again.
+ */
+TEST(a_record_that_is_too_long_is_no_lack_of_memory)
+{
+    begin();
+    journal_random_make(&made, 1);
+    for (size_t room = 1; room < 64; room++) {
+        buf_release(&text);
+        buf_init(&text, room);
+        CHECK_CODE(t, etcd_write_record(&text, 1, &made.record), HVD_E_LIMIT);
+    }
+out:
+    end();
+}
+
 /* A text for which there is no memory as UTF-8 may be written in base64. */
 TEST_FLAGS(a_record_for_which_memory_is_short_comes_back, TEST_SURVIVES_ALLOC)
 {
