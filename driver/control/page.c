@@ -112,14 +112,17 @@ static void page_on_line(void *arg, const struct event_line *line)
     page->hurried = !event_add(page->tick, &soon);
 }
 
-/* True: `given` is equal to the token of this page. */
+/* True: `given` is equal to the token of this page. All bytes are compared in any case, so the time
+ * of the answer does not say how many bytes of a wrong token are right. */
 static bool page_is_token(const struct page *page, const char *given)
 {
-    unsigned wrong = strlen(page->token) != strlen(given);
+    volatile unsigned difference = 0;
 
-    for (size_t i = 0; !wrong && i < strlen(given); i++)
-        wrong |= (unsigned)(page->token[i] ^ given[i]) << 1;
-    return !wrong;
+    if (strlen(given) != strlen(page->token))
+        return false;
+    for (size_t i = 0; given[i]; i++)
+        difference |= (unsigned char)(page->token[i] ^ given[i]);
+    return difference == 0;
 }
 
 /* Carries out a POST of a viewer (`kind`: drain, undrain or stop), if the rules of page.h allow it.
@@ -158,7 +161,7 @@ static int page_act(struct page *page, struct web_client *client, const struct h
         stopping = stopping || view.job >= JOB_STOPPING;
         core_view_release(&view);
         snprintf(done, sizeof(done), "the job is being stopped%s\n",
-                 stopping ? " already; 'hvd-elastic stop' kills its workers at once" : "");
+                 stopping ? " already; 'hvd-elastic stop' ends it sooner" : "");
     } else if (key_parse(kind == EVENT_DRAIN ? "drain" : "undrain", head->body, &key, &err)) {
         snprintf(done, sizeof(done), "%s\n", err.text);
         return web_answer_text(client, 400, done);
