@@ -196,7 +196,8 @@ static int main_run_agent(void *arg)
     if (!rc && key_job(key, program->job_id))
         rc = err_set(&err, HVD_E_NOMEM,
                      "no memory for the name of the job's key; free memory on this host");
-    key_word_write(program->options.epoch, key, program->key_word);
+    if (!rc)
+        key_word_write(program->options.epoch, key, program->key_word);
     explicit_bzero(key, sizeof(key));
 
     if (rc)
