@@ -76,8 +76,10 @@ int arrivals_line(struct arrivals *arrivals, struct span line, struct hvd_err *e
     } else if (span_is(event.phase, "M") && span_is(event.name, "process_name")) {
         name = arena_alloc(&arrivals->memory, event.text.length + 1);
         rc = name ? arrivals_find_worker(arrivals, event.process, &worker) : HVD_E_NOMEM;
-        /* A name with control characters is not used: it could disturb a terminal. */
-        if (!rc && text_is_clean(event.text.at, event.text.length)) {
+        /* A name with control characters is not used: the name could disturb a terminal, and JSON
+         * forbids even a tab. */
+        if (!rc && text_is_clean(event.text.at, event.text.length) &&
+            !(event.text.length && memchr(event.text.at, '\t', event.text.length))) {
             /* an empty text may have a NULL address, which memcpy must not get */
             if (event.text.length)
                 memcpy(name, event.text.at, event.text.length);

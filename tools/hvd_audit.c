@@ -200,14 +200,17 @@ static void audit_show_text(const struct audit *audit, uint64_t epochs)
 }
 
 /* Prints a text as JSON. Names (audit_line_read) and faults (text_line) have no control character
- * but the tab, so only the quote and the backslash are escaped. */
+ * but the tab, so only the tab, the quote and the backslash are escaped. */
 static void audit_show_json_text(const char *text)
 {
     putchar('"');
     for (; *text; text++) {
         if (*text == '"' || *text == '\\')
             putchar('\\');
-        putchar(*text);
+        if (*text == '\t')
+            fputs("\\t", stdout);
+        else
+            putchar(*text);
     }
     putchar('"');
 }

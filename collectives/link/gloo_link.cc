@@ -2,7 +2,7 @@
  * gloo_link.cc: a link over Gloo's TCP pairs, with nothing of Gloo's above them: Gloo's collectives
  * wait on buffers that no caller can reach, and so cannot be stopped. Here every wait is on a
  * buffer in a list, and a cancel wakes all waits.
- * This file is a module of its own, libhvd-gloo.so, which links.c loads when it is asked for.
+ * This file is a module of its own, libhvd-gloo.so, which gloo_module.c loads when it is asked for.
  *
  * Gloo throws; nothing is thrown out of this file. A message longer than its memory ends the
  * process on Gloo's own thread, where no caller can catch it; the algorithms never send one

@@ -66,6 +66,10 @@ expect 1 out 'sample 2 was used twice' --successors logs next
 sed -i 's/ 4 2 2 0 1 6: 1 2$/ 5 1 2 0 1 6: 1/' next/1.samples
 expect 1 out 'round 2 uses places from 5 on, which are used up to 5' --successors logs next
 
+# A tab in a name is escaped in JSON.
+good && sed -i "s/^batch a /batch a$(printf '\t')b /" logs/*
+expect 0 out '"name":"a\tb"' --json logs
+
 # one sample twice and another never; too few; too many; a gap; an end that is missing; an epoch too
 good && sed -i 's/: 2 3/: 2 0/' logs/2.samples
 expect 1 out 'sample 0 was used twice' logs
