@@ -8,7 +8,7 @@
 #include "base/panic.h"
 #include "base/time.h"
 
-/* Sets the defaults: cooldowns from 10 s to 10 min, no budget of restarts (`restarts_max` 0), no
+/* Sets the defaults: cooldowns from 10 s to 10 min, no limit of restarts (`restarts_max` 0), no
  * bar for ever. */
 void policy_init(struct policy *policy)
 {
@@ -55,9 +55,9 @@ int policy_check(const struct policy *policy, struct hvd_err *err)
     if (policy->restarts_max > LIMIT_BLACKLIST_REMEMBERED)
         return err_set(
             err, HVD_E_LIMIT,
-            "restart budget %u: at most %d restarts can be counted; give so many or less, or "
-            "0 for no budget",
-            policy->restarts_max, LIMIT_BLACKLIST_REMEMBERED);
+            "restart budget %u: at most %d restarts can be counted; give at most %d, or 0 to allow "
+            "any number of restarts",
+            policy->restarts_max, LIMIT_BLACKLIST_REMEMBERED, LIMIT_BLACKLIST_REMEMBERED);
     if (policy->restarts_max > 0 &&
         (policy->restarts_window_us <= 0 || policy->restarts_window_us > LIMIT_DURATION_US))
         return err_set(err, HVD_E_INVAL,

@@ -29,7 +29,8 @@ struct policy {
     bool forever;
     enum scope scope;
     /* The budget of restarts: a slot or host with more failures than this number within
-     * restarts_window_us is barred until an operator clears it. 0: there is no budget. */
+     * restarts_window_us is barred until an operator clears it. 0: any number of failures is
+     * allowed. */
     uint32_t restarts_max;
     int64_t restarts_window_us; /* the time window of restarts_max */
     /* one failure is forgiven for each time of this length that a worker has run without a failure;
@@ -38,7 +39,7 @@ struct policy {
 };
 
 /* Sets the defaults: cooldowns of 10 s to 10 min, failures count for the slot, one failure is
- * forgiven for each 10 min, and there is no budget. */
+ * forgiven for each 10 min, and the number of restarts has no limit. */
 void policy_init(struct policy *policy);
 
 /* Checks a policy. Returns 0, or HVD_E_INVAL or HVD_E_LIMIT; then err says what is wrong. The

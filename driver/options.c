@@ -464,7 +464,8 @@ int options_read(struct driver_options *options, int argc, char *const *argv, ch
         count++;
     all = mem_zalloc_array(exports->count + count + 1, sizeof(*all));
     if (!all)
-        return err_set(err, HVD_E_NOMEM, "no memory for the variables; free memory on this host");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the list of environment variables; free memory on this host");
     for (size_t i = 0; i < exports->count; i++)
         all[i] = exports->items[i];
     for (size_t i = 0; i < count; i++)

@@ -143,7 +143,7 @@ static int private_step(struct private_walk *walk, const char *name, struct hvd_
     } else if (S_ISLNK(st.st_mode)) {
         rc = private_follow(walk, fd, &st, err);
     } else if (!S_ISDIR(st.st_mode)) {
-        rc = err_set(err, HVD_E_INVAL, "%s: %s is not a folder; choose another one", walk->path,
+        rc = err_set(err, HVD_E_INVAL, "%s: %s is not a folder; choose another path", walk->path,
                      name);
     } else {
         rc = private_judge(fd, walk->path, &st, last, err);

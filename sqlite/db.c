@@ -550,7 +550,7 @@ int db_open(const char *path, const struct db_schema *schema, const struct db_op
     int rc = 0;
 
     if (path[0] == '\0' || strlen(path) > LIMIT_DB_PATH_BYTES)
-        return err_set(err, HVD_E_LIMIT, "%s %s: a path has 1 to %d bytes; give another path",
+        return err_set(err, HVD_E_LIMIT, "%s %s: a path must have 1 to %d bytes; give another path",
                        schema->what, text_quote(path, strlen(path), quoted), LIMIT_DB_PATH_BYTES);
     /* When stat fails for another reason than a missing file, newfile_begin says why the file
      * cannot be created, or finds that the file is there now. */

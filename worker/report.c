@@ -54,10 +54,11 @@ int hvd_report(const char *name, double value)
         if (name)
             text_quote(name, strnlen(name, TEXT_QUOTE_SHOWN + 1), quoted);
         return report_refuse(
-            worker, fail(HVD_E_INVAL,
-                         "hvd_report: %s is no name of a value; a name has 1 to %d letters, digits "
-                         "and characters of _-./:@%%+",
-                         quoted, LIMIT_REPORT_NAME_BYTES));
+            worker,
+            fail(HVD_E_INVAL,
+                 "hvd_report: %s is no name of a value; a name must have 1 to %d letters, digits "
+                 "and characters of _-./:@%%+",
+                 quoted, LIMIT_REPORT_NAME_BYTES));
     }
     if (worker_is_alone(worker))
         return 0;

@@ -34,7 +34,7 @@ void lease_heard(struct core *core)
     }
     gap_us = core->now_us - core->leases.anybody_us;
     core->leases.anybody_us = core->now_us;
-    if (gap_us < core->config.lease_us / 2)
+    if (gap_us < core->config.lease_us / 2) /* too short to matter for any lease */
         return;
     /* A long silence of all agents does not count toward the lease of any agent, because the agents
      * come back one after the other. Two heartbeat intervals of the silence do count. Otherwise a
@@ -181,10 +181,13 @@ static bool lease_is_spared(struct core *core, struct core_host *host)
     if (!round_is_trained(core, host) || waits_for_host(core, host))
         return host->spared_us && core->now_us < time_add(host->spared_us, core->config.lease_us);
     if (!host->spared_us)
-        CORE_WARN(core, FACTS(.kind = KIND_AGENT_AWAITED, .host = host->name),
-                  "%s: the agent of this host has not connected to this driver yet; the driver "
-                  "waits for the agent, because all members whose agents are connected train",
-                  host->name);
+        CORE_WARN(
+            core, FACTS(.kind = KIND_AGENT_AWAITED, .host = host->name),
+            "%s: the agent of this host has not connected to this driver yet; the driver "
+            "waits for the agent, because all members whose agents are connected train, which "
+            "they could not without the workers of this host; look at the log of hvd-agent "
+            "there",
+            host->name);
     host->spared_us = core->now_us;
     return true;
 }

@@ -133,11 +133,12 @@ static void slots_launch(struct core *core, struct slots_choice choice)
     if (known + count >= LIMIT_INCARNATIONS) {
         over_fail(core, tell_text(core,
                                   "the job has launched %d workers, the most that a job can "
-                                  "(LIMIT_INCARNATIONS); start the job anew",
+                                  "launch (LIMIT_INCARNATIONS); start the job anew",
                                   LIMIT_INCARNATIONS));
         return;
     }
     slots_list(core, &choice, list);
+    /* false: the failed starts of a slot have ended the job */
     for (size_t i = 0; i < count; i++)
         if (!progress_on_launch(core, core->listing.list.items[list[i].host], list[i].slot))
             return;

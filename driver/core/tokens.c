@@ -116,7 +116,7 @@ static void token_make(struct core *core, const struct event *event)
         tell_reply(core, event->ask, rc,
                    rc == HVD_E_LIMIT ? tell_text(core,
                                                  "the job has %d tokens, the most that a job can "
-                                                 "(LIMIT_TOKENS); revoke one",
+                                                 "have (LIMIT_TOKENS); revoke one",
                                                  LIMIT_TOKENS)
                                      : err_text(rc));
         return;

@@ -72,6 +72,8 @@ static void leave_table(struct peer *peer)
 {
     struct server *server = peer->server;
 
+    /* NULL: server_free has freed the table. Not this peer: server_mute has removed it before, and
+     * the number may belong to another connection now. */
     if (!server || server->peers.items[peer->number] != peer)
         return;
     server->peers.items[peer->number] = NULL;
@@ -164,6 +166,7 @@ static void server_on_accepted(void *arg, struct conn *conn)
             "this host already has as many connections without a WELCOME_AGENT as it may have");
         return;
     }
+    /* Finds the lowest free number; if none is free, the table grows. */
     while (number < server->peers.count && server->peers.items[number])
         number++;
     if (number == server->peers.count) {
@@ -173,11 +176,12 @@ static void server_on_accepted(void *arg, struct conn *conn)
     }
     peer = room ? mem_zalloc(sizeof(*peer)) : NULL;
     if (!peer) {
-        server_refuse(server, conn,
-                      server->peers.count >= LIMIT_PEERS
-                          ? "the driver has 65536 connections, the most that it can; run fewer "
-                            "hosts in this job"
-                          : "no memory for another connection; free memory on this host");
+        server_refuse(
+            server, conn,
+            server->peers.count >= LIMIT_PEERS
+                ? "the driver has 65536 connections, the most that it can have; run fewer "
+                  "hosts in this job"
+                : "no memory for another connection; free memory on this host");
         return;
     }
     *peer = (struct peer){ .server = server, .conn = conn, .number = number, .refs = 1 };
@@ -262,12 +266,12 @@ int server_listen(struct server *server, const char *source, uint16_t port,
     place.source = mem_strdup(source);
     if (!place.source || VEC_RESERVE(&server->places, 1, LIMIT_ADDRESSES)) {
         mem_free(place.source);
-        if (server->places.count < LIMIT_ADDRESSES)
+        if (server->places.count < LIMIT_ADDRESSES) /* so the failure was not the limit */
             return err_set(err, HVD_E_LIMIT,
                            "%s: the driver cannot listen on this address: no memory", source);
         return err_set(err, HVD_E_LIMIT,
                        "%s: the driver cannot listen on this address: the driver listens on %d "
-                       "addresses already, the most that a driver can (LIMIT_ADDRESSES); choose "
+                       "addresses already, the most that it can (LIMIT_ADDRESSES); choose "
                        "one network with --network-interface",
                        source, LIMIT_ADDRESSES);
     }

@@ -74,6 +74,7 @@ int shown_serve(struct shown *shown, struct event_base *base, const struct loop_
     struct hvd_err why;
     int rc = 0;
 
+    /* After a failure (`rc`) each further part is served only in a job that was taken over. */
     if (config->on_event) {
         rc = event_hook_create(base, config->on_event, events, &shown->hook, &why);
         if (rc && config->resumed)
@@ -108,7 +109,7 @@ int shown_serve(struct shown *shown, struct event_base *base, const struct loop_
         else
             rc = page_create(base, config->page, &access, events, ops, arg, &shown->page, &why);
         if (rc && config->resumed)
-            log_warning(JOB, "the job goes on without its page: %s", why.text);
+            log_warning(JOB, "the job goes on without the web page of --page: %s", why.text);
     }
     if (shown->page)
         log_info(JOB, "the page is at http://%s/%s%s", page_address(shown->page),

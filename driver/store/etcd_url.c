@@ -97,9 +97,10 @@ int etcd_url_parse(const char *text, struct etcd_url *ret_url, struct hvd_err *e
     while (prefix.length && prefix.at[prefix.length - 1] == '/')
         prefix.length--;
     if (!rc && prefix.length && (!etcd_is_plain(prefix, '/') || prefix.length > ETCD_PREFIX_MAX))
-        rc = err_set(err, HVD_E_INVAL,
-                     "the prefix has 1 to %d letters, digits and . _ - /; shorten or change it",
-                     ETCD_PREFIX_MAX);
+        rc = err_set(
+            err, HVD_E_INVAL,
+            "the prefix must have 1 to %d letters, digits and . _ - /; shorten or change it",
+            ETCD_PREFIX_MAX);
     if (rc)
         return rc;
     snprintf(url.prefix, sizeof(url.prefix), "%.*s", (int)prefix.length, prefix.at);

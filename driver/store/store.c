@@ -20,7 +20,7 @@ int job_name_check(const char *name, struct hvd_err *err)
 
     if (length == 0 || length > JOB_NAME_MAX)
         return err_set(err, HVD_E_LIMIT,
-                       "%s: the name of a job has 1 to %d bytes; choose another name",
+                       "%s: the name of a job must have 1 to %d bytes; choose another name",
                        text_quote(name, length, quoted), JOB_NAME_MAX);
     for (size_t i = 0; i < length; i++)
         if (!isascii((unsigned char)name[i]) ||

@@ -185,7 +185,7 @@ TEST(refuses_names_that_cannot_be)
     memset(name, 'x', sizeof(name));
     name[sizeof(name) - 1] = '\0';
     CHECK_CODE(t, db_open(name, &testdb_version_1, &testdb_options, &db, &err), HVD_E_LIMIT);
-    CHECK_HAS(t, err.text, "a path has 1 to 480 bytes");
+    CHECK_HAS(t, err.text, "a path must have 1 to 480 bytes");
 }
 
 TEST(refuses_a_link_to_nothing)

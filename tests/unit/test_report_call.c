@@ -32,7 +32,8 @@ TEST_FLAGS(only_a_good_name_in_a_round_is_taken, TEST_NO_TORTURE)
     CHECK_OK(t, hvd_report("acc@1", -INFINITY));
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         CHECK_CODE(t, hvd_report(bad[i], 1), HVD_E_INVAL);
-    CHECK_HAS(t, hvd_last_error(), "\"\\xff\" is no name of a value; a name has 1 to 63 letters");
+    CHECK_HAS(t, hvd_last_error(),
+              "\"\\xff\" is no name of a value; a name must have 1 to 63 letters");
     CHECK_CODE(t, hvd_report(NULL, 1), HVD_E_INVAL);
     CHECK_HAS(t, hvd_last_error(), "NULL is no name of a value");
     CHECK_CODE(t, hvd_report(longest, 1), HVD_E_INVAL);
