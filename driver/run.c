@@ -249,7 +249,8 @@ static int make_environment(struct run *run, struct hvd_err *err)
     int rc;
 
     if (options->stop) /* a driver that only ends its job launches no worker */
-        return job_env_init(&run->env, run->command, run->cwd, run->envp, NULL, 0, err);
+        return job_env_init(&run->env, run->command, run->cwd, run->envp,
+                            NULL /* no items of --env, -x and --env-secret */, 0, err);
     items = mem_zalloc_array(most + 1, sizeof(*items));
     if (!items)
         return err_set(err, HVD_E_NOMEM,

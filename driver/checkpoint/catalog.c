@@ -275,8 +275,8 @@ static int catalog_finish(struct catalog *catalog, struct catalog_entry *entry, 
             return 0;
         }
     } else if (rc == HVD_E_NOTFOUND || rc == HVD_E_CORRUPT) {
-        /* an error other than these two, such as that of a newer version's checkpoint, ends the
-         * request */
+        /* No complete checkpoint lies in the folder, so it is written below. With any other error,
+         * such as that of a checkpoint of a newer version, nothing is written. */
         rc = 0;
     }
     if (!rc)

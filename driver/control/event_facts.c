@@ -63,7 +63,7 @@ static void event_facts_put_number(char text[EVENT_FACTS_MAX], const char *name,
     char digits[24];
 
     snprintf(digits, sizeof(digits), "%" PRIu64, number);
-    event_facts_put(text, name, digits, false);
+    event_facts_put(text, name, digits, false /* not cut */);
 }
 
 /* Writes the name of the job and the facts as a text. A fact that is 0 or NULL is not known, and
@@ -111,7 +111,7 @@ void event_facts_write(const char *job, const struct facts *facts, char text[EVE
         if (times[i].known)
             event_facts_put_number(text, times[i].name, (uint64_t)times[i].us);
     if (facts->cause && *facts->cause)
-        event_facts_put(text, "cause", facts->cause, true);
+        event_facts_put(text, "cause", facts->cause, true /* may be cut */);
 }
 
 /* Writes the facts of a text as fields of an open JSON object. Each known field is looked for in

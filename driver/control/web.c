@@ -236,8 +236,10 @@ static void web_client_on_input(evutil_socket_t fd, short what, void *arg)
     if (status == 200 ? client->web->ops->answer(client->web->arg, client, &head)
                       : web_answer_text(client, status, client->web->ops->usage))
         web_client_free(client);
+    /* WAITING: the answer comes later. `output` pending: web_reply was called meanwhile, and that
+     * event sends the answer. */
     else if (client->state != WAITING && !event_pending(client->output, EV_WRITE, NULL))
-        web_client_send(client); /* else web_reply was called, and `output` sends the answer */
+        web_client_send(client);
 }
 
 /* Called when the connection takes more bytes, or when LIMIT_WEB_US is over: then a client that

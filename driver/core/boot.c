@@ -224,8 +224,9 @@ void boot_on_ready(struct core *core, struct worker *worker, const struct msg *m
 
     /* Before the first round the manifest that counts may be replaced, because the worker that came
      * first may be the one with the wrong state. `rivals` counts the workers in a row that came
-     * with the same other manifest. If they are more than the other workers that are READY, their
-     * manifest counts from now on, and the READY workers are killed. */
+     * with the same other manifest. If `rivals` is greater than the number of READY workers (this
+     * worker is not counted: - 1), the manifest of the rivals counts from now on, and those READY
+     * workers are killed. */
     if (!core->rounds.told && manifest->known && manifest->digest != ready->manifest) {
         manifest->rivals = manifest->rival == ready->manifest ? manifest->rivals + 1 : 1;
         manifest->rival = ready->manifest;

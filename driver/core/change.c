@@ -195,9 +195,9 @@ void change_on_prepared(struct core *core, struct worker *worker, const struct m
     tell_rounds(core, &core->current, NULL, msg_of_pending(core));
 }
 
-/* Handles NEXT_CHECK: a member answers PENDING with the number of the check to which it comes next.
- * When all members have answered, the next round begins: all leave the current round at the first
- * check that no member has reached. */
+/* Handles NEXT_CHECK: a member answers PENDING with the number of the check (a call of
+ * hvd_state_check or hvd_state_commit) to which it comes next. When all members have answered, the
+ * next round begins: all leave the current round at the first check that no member has reached. */
 void change_on_next_check(struct core *core, struct worker *worker, const struct msg *msg)
 {
     struct round *round = &core->current, *next = &core->next;
@@ -231,6 +231,7 @@ void change_on_next_check(struct core *core, struct worker *worker, const struct
 
     /* All members have said NEXT_CHECK: they leave the training loop at the first check that no
      * member has reached. */
+    /* + 1: a member goes on to the check that it has named, and waits at the one after it */
     next->check = round->max_check + 1;
     /* Members that stay commit the state at the agreed check, so they will hold that commit. */
     next->holders.count = 0;

@@ -149,7 +149,7 @@ static void checkpoint_succeed(struct core *core)
     /* The end of the job was requested before this attempt began, so this was the last
      * checkpoint. */
     if (checkpoint->last_us <= checkpoint->since_us)
-        checkpoint_stop(core, NULL);
+        checkpoint_stop(core, NULL /* it is complete */);
 }
 
 /* Ends the attempt early without counting it as a failure: another attempt begins when all members
@@ -259,6 +259,8 @@ static void checkpoint_begin(struct core *core)
     const struct round *round = checkpoint_round(core);
     uint64_t at = COMMIT_FIRST_OF(round->number);
 
+    /* While the job recovers (`standing`) no member makes a commit, so after one success (`stood`
+     * is the round) no further attempt is made. */
     if ((standing ? checkpoint->stood == core->current.number : !checkpoint_members_train(core)) ||
         !boot_knows_entries(core))
         return;
@@ -363,7 +365,8 @@ void checkpoint_look(struct core *core)
 /* ---- HOLDING to SAVING ---------------------------------------------------------------------- */
 
 /* Adds a file to the checkpoint: the host of `place` writes it from the commit that it keeps for
- * the slot. */
+ * the slot. `rank`: the file has the per-rank entries of this rank; -1: it has replicated
+ * entries. */
 static void checkpoint_add_part(struct core *core, const struct checkpoint_place *place,
                                 const char *name, int64_t rank)
 {
@@ -443,6 +446,8 @@ static void checkpoint_save_replicated(struct core *core)
             continue; /* this host has got its part with its first member */
         place->host->stamp = core->out.stamps;
         host++;
+        /* Host number `host` (from 1) writes on until its share is reached; the last host writes
+         * all that is left. */
         while (next < all->count && (host == hosts || written < share * host)) {
             bool replicated = all->items[next].kind == ENTRY_REPLICATED;
 
@@ -455,7 +460,7 @@ static void checkpoint_save_replicated(struct core *core)
         snprintf(name, sizeof(name),
                  "replicated-%04zu-of-%04zu.t%" PRIu64 "a%" PRIu32 ".safetensors", host, hosts,
                  core->term, core->checkpoint.attempts);
-        checkpoint_add_part(core, place, name, -1);
+        checkpoint_add_part(core, place, name, -1 /* replicated entries */);
         if (!core->step.failed)
             checkpoint_tell_save(core, first, next - first);
     }
@@ -484,7 +489,7 @@ static void checkpoint_save(struct core *core)
                  core->term, checkpoint->attempts);
         checkpoint_add_part(core, &places[i], name, (int64_t)i);
         if (!core->step.failed)
-            checkpoint_tell_save(core, 0, all->count);
+            checkpoint_tell_save(core, 0, all->count); /* from all entries, those per rank */
     }
     checkpoint->missing = checkpoint->parts.count;
     core_want_timer(core, time_add(checkpoint->since_us, CHECKPOINT_SAVE_US));
@@ -560,6 +565,7 @@ void checkpoint_on_holding(struct core *core, struct core_host *host, const stru
         const struct core_slot *slot =
             kept->slot < host->slot_count ? &host->slots[kept->slot] : NULL;
 
+        /* the slot has no member of this round, or its answer has come before */
         if (!slot || slot->trained_round != checkpoint->round ||
             checkpoint->kept.items[slot->trained_rank])
             continue;
@@ -637,6 +643,7 @@ void checkpoint_on_saved(struct core *core, struct core_host *host, const struct
     if (checkpoint->state != CHECKPOINT_SAVING || said->number != checkpoint->number)
         return; /* PROTOCOL.md, K2: the attempt is over */
     VEC_EACH (part, &checkpoint->parts) {
+        /* a file that is saved already: the message has come twice */
         if (part->host != host || part->saved || strcmp(part->file.name, said->name) != 0)
             continue;
         if (said->code || said->sums.length != chunks * sizeof(uint64_t) || !chunks) {

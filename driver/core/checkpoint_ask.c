@@ -97,7 +97,7 @@ void checkpoint_on_persist(struct core *core, struct worker *worker, const struc
         checkpoint_tell_persisted(core, worker, commit, HVD_E_STATE, NO_DIRECTORY);
     } else if (core->job >= JOB_FINISHING) {
         checkpoint_tell_persisted(core, worker, commit, HVD_E_STATE, JOB_IS_OVER);
-    } else if (checkpoint->newest >= commit) {
+    } else if (checkpoint->newest >= commit) { /* the commit, or a later one, is written already */
         checkpoint_tell_persisted(core, worker, checkpoint->newest, 0, "");
     } else if (unseen) {
         checkpoint_tell_persisted(core, worker, commit, HVD_E_STATE, ROUND_IS_UNSEEN);

@@ -26,6 +26,7 @@ bool checkpoint_find_places(struct core *core, const struct round *round)
     for (size_t i = 0; i < core->roster.hosts.count; i++) {
         struct core_host *host = core->roster.hosts.items[i];
 
+        /* an agent that is away, or too old to know checkpoints, cannot write files */
         if (host->agent != AGENT_THERE || host->minor < CHECKPOINT_MINOR)
             continue;
         for (uint32_t slot = 0; slot < host->slot_count; slot++) {

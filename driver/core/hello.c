@@ -48,6 +48,8 @@ static void hello_judge_agent(struct core *core, struct core_host *host,
     bool same = met && host->agent_id == hello->agent;
     const struct worker *worker;
 
+    /* After a takeover (!met) the driver knows no number of the agent: the workers that the hello
+     * reports show whether it is the same start. */
     for (size_t slot = 0; !met && (worker = roster_next_on(host, &slot));)
         same = same || (worker->joined && hello_find_report(hello, worker->incarnation));
     if (!same)
@@ -138,7 +140,7 @@ static void hello_compare_workers(struct core *core, struct core_host *host,
          * been replaced, so they are killed. */
         if (!worker && (report->slot >= host->slot_count || !host->slots[report->slot].worker))
             worker = roster_add(core, report->incarnation, host, report->slot, WORKER_DOOMED);
-        if (!worker)
+        if (!worker) /* no memory, or the slot has another worker, launched by this driver */
             continue;
         CORE_TRACE(core, FACTS(.kind = KIND_WORKER_KILLED, OF_WORKER(worker)),
                    "%s still runs, and is killed: this worker was counted as dead",
@@ -147,14 +149,16 @@ static void hello_compare_workers(struct core *core, struct core_host *host,
     }
 }
 
-/* Sends again to this host's agent: the current round and the switch to it, then the change that is
- * under way or was abandoned. */
+/* Sends again to this host's agent what its workers may have missed of the rounds: the current
+ * round and, if it began by a switch, the messages of that switch; then the next round, if a change
+ * is under way, or ABANDON, if a change was abandoned. */
 static void hello_resume_rounds(struct core *core, struct core_host *host)
 {
     const struct round *current = &core->current, *next = &core->next;
-    /* Each flag is true if some worker on this host: has not entered the current round
-     * (`entering`); leaves at the agreed check (`leaving`); is in the round that is being prepared
-     * (`joining`); has a rank in the current round (`trained`). */
+    /* Each flag is true if some worker on this host: is a member of the current round and does not
+     * train in it yet (`entering`); leaves by the switch to the current round, at the check that
+     * the members have agreed on (`leaving`); is in the round that is being prepared (`joining`);
+     * has a rank in the current round (`trained`). */
     bool entering = false, leaving = false, joining = false, trained = false;
     const struct worker *worker;
 
@@ -164,6 +168,8 @@ static void hello_resume_rounds(struct core *core, struct core_host *host)
         joining |= worker->next_rank != RANK_NONE;
         trained |= worker->rank != RANK_NONE;
     }
+    /* A leaving worker needs the current round and its SWITCH_AT too, because SWITCH_AT names the
+     * check at which it leaves. */
     if (current->state != ROUND_REVOKED && (entering || leaving)) {
         if (current->cause == CAUSE_SWITCH) {
             tell_host(core, host, msg_of_prepare(core, current));
@@ -175,8 +181,11 @@ static void hello_resume_rounds(struct core *core, struct core_host *host)
     }
     if (next->number && (joining || trained))
         tell_host(core, host, msg_of_prepare(core, next));
+    /* PENDING asks for the next check of a worker that trains; a joiner makes no checks. */
     if (next->number && trained && core->job == JOB_PENDING)
         tell_host(core, host, msg_of_pending(core));
+    /* rounds.told is the highest number that a round was prepared with. No round is being prepared
+     * now, so the rounds after the current one, up to that number, were abandoned. */
     if (!next->number && trained && core->rounds.told > current->number)
         tell_host(core, host,
                   msg_of_abandon(core, "the round was abandoned while the agent was away"));
@@ -188,6 +197,7 @@ static void hello_resume(struct core *core, struct core_host *host)
 {
     const struct worker *worker;
     struct msg *out;
+    /* The list of hosts is known and lacks this host, and no worker runs here (`taken`). */
     bool unused = !host->listed && !host->taken && core->listing.discovered;
     /* The agent may keep the commit that the next round begins with, or that members of the current
      * round still fetch. */
@@ -222,7 +232,7 @@ static void hello_resume(struct core *core, struct core_host *host)
                   ? msg_of_revoke(core, NULL, "the worker has to leave")
                   : msg_of_round(core);
         out->incarnation = worker->incarnation;
-        if (core->current.number)
+        if (core->current.number) /* 0: no round has begun yet, and both messages name one */
             tell_host(core, host, out);
         tell_drain(core, worker, 0 /* at once */, "the worker has to leave");
     }

@@ -53,7 +53,7 @@ void loss_charge_host(struct core *core, const struct core_host *host, const cha
          * job. */
         return;
     snprintf(core->failures.host, sizeof(core->failures.host), "%s: %s", host->name, why);
-    loss_charge(core, host->name, BLACKLIST_WHOLE_HOST, 0, why);
+    loss_charge(core, host->name, BLACKLIST_WHOLE_HOST, 0 /* no single worker */, why);
 }
 
 /* A worker has said READY: the count of workers in a row that failed before READY begins again at

@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Returns the host of the request if the host is known and has the slot. NULL: the host or the slot
- * does not exist, and the operator was told. */
+ * does not exist; the operator has got that answer, so the caller must not answer again. */
 static struct core_host *operator_find_slot(struct core *core, const struct event *event)
 {
     struct core_host *host = roster_find_host(core, event->host);
@@ -38,7 +38,7 @@ void operator_on_drain(struct core *core, const struct event *event)
 {
     struct core_host *host = operator_find_slot(core, event);
 
-    if (!host)
+    if (!host) /* operator_find_slot has answered the operator */
         return;
     drain_begin(core, host, event->slot, event->left_us, "an operator");
     tell_reply(core, event->ask, 0, "");
@@ -49,7 +49,7 @@ void operator_on_undrain(struct core *core, const struct event *event)
 {
     struct core_host *host = operator_find_slot(core, event);
 
-    if (!host)
+    if (!host) /* operator_find_slot has answered the operator */
         return;
     if (event->slot == EVENT_WHOLE_HOST)
         drain_end_all(core, host);

@@ -50,10 +50,13 @@ static bool recovery_is_doubtful(const struct core *core, const struct round *ro
      * round has fetched the commit, so then there is no doubt. */
     if (!round->holders.count)
         return !round->entered;
+    /* the commit exists: members have trained from it or a later one, or it is in a checkpoint */
     if (round->commit <= core->rounds.resume_min_commit)
         return false;
     for (size_t i = 0; i < round->holders.count; i++) {
         worker = roster_worker(core, round->holders.items[i]);
+        /* A holder that has died explains the failed fetch. A holder on the fetcher's own host, or
+         * holders on two hosts, confirm the commit. */
         if (!worker || worker->host == fetcher->host || (host && host != worker->host))
             return false;
         host = worker->host;
@@ -93,6 +96,7 @@ static bool recovery_note_unfetched(struct core *core)
 
     if (least_us > FAILED_FETCHES_US)
         least_us = FAILED_FETCHES_US;
+    /* the first such recovery for this commit begins the count */
     if (recovery->unfetched_commit != commit) {
         recovery->unfetched_commit = commit;
         recovery->unfetched_since_us = core->now_us;
@@ -117,7 +121,7 @@ static bool recovery_note_unfetched(struct core *core)
                                        COMMIT_ROUND_OF(commit), COMMIT_PLACE_OF(commit)));
         }
     }
-    return core->current.holders.count != 0;
+    return core->current.holders.count != 0; /* false: only agents have said that they keep it */
 }
 
 /* Revokes the running round, because a member says that its collectives failed, or that it could
@@ -158,7 +162,7 @@ static void recovery_fail_round(struct core *core, struct worker *worker,
      * after a broken connection a worker cannot know which side was at fault. */
     own_lack = said->code == HVD_E_NOMEM || said->code == HVD_E_LIMIT;
     worker->gave_up = own_lack ? worker->gave_up + 1 : 0;
-    round_revoke(core, NULL, why);
+    round_revoke(core, NULL /* no worker has died */, why);
     /* No other host could fetch the commit of this round from the workers that say they hold it. */
     for (size_t i = 0; disbelieved && i < round->holders.count; i++) {
         struct worker *holder = roster_worker(core, round->holders.items[i]);

@@ -48,7 +48,7 @@ static int replay_launch(struct core *core, const struct journal_record *record,
     struct worker *worker;
 
     if (record->incarnation && record->incarnation <= known)
-        return 0;
+        return 0; /* the journal has this record twice, or BASE stands for it */
     if (record->incarnation != known + 1 || record->incarnation >= LIMIT_INCARNATIONS)
         return replay_corrupt(err, record, "the incarnation is not the next one");
     if (record->slot >= LIMIT_SLOTS_PER_HOST ||
@@ -113,7 +113,7 @@ static void replay_ended(struct core *core, const struct journal_record *record)
     const char *why = "the worker failed under an earlier driver";
     bool failed_start, command_done;
 
-    if (!worker)
+    if (!worker) /* an earlier record, or a BASE, has told its end already */
         return;
     failed_start = !worker->joined && record->ended == ENDED_EXIT && !end.clean;
     command_done = !worker->joined && !core->launch.anyone_joined && end.clean;
@@ -194,6 +194,9 @@ static int replay_base(struct core *core, const struct journal_record *record, s
 {
     struct core_rounds *rounds = &core->rounds;
 
+    /* a BASE comes before the records of rounds; its fields have other meanings than theirs:
+     * `check` is a count of resets, `previous` the current round, `code` says that a worker has
+     * joined */
     if (record->incarnation >= LIMIT_INCARNATIONS || record->check > UINT32_MAX ||
         record->value < 0 || (record->previous && core->current.members.count))
         return replay_corrupt(err, record, "a number is not possible");
@@ -248,7 +251,7 @@ int core_replay(struct core *core, const struct journal_record *record, struct h
             rounds->told = record->round;
         return 0;
     case JOURNAL_ROUND: progress_on_round(core); return replay_round(core, record, err);
-    case JOURNAL_ENTERED:
+    case JOURNAL_ENTERED: /* members train from the round's commit: no older one counts any more */
         if (record->round == core->current.number &&
             rounds->resume_min_commit < core->current.commit)
             rounds->resume_min_commit = core->current.commit;

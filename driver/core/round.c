@@ -384,6 +384,7 @@ static bool round_is_kept_on(const struct core *core, const struct core_host *ho
  * of all hosts that fetch or serve. PROTOCOL.md: it is sent before the PREPARE or ROUND. */
 void round_tell_state_key(struct core *core, const struct round *round)
 {
+    /* `other`: the round before, whose agents may have to serve a commit to those of `round` */
     const struct round *other = round == &core->current ? &core->last : &core->current;
     const struct msg *msg = tell_msg(core, MSG_STATE_KEY, 0, round->number);
 
@@ -599,6 +600,7 @@ void round_lost(struct core *core, const struct worker *worker, enum worker_stat
 
     /* A member that is lost after the revoke counts too: backoff_weigh needs all losses. */
     core->current.lost += member;
+    /* the lost worker was in the next round, or was needed to come to the check of the switch */
     if (worker->next_rank != RANK_NONE || (member && core->next.number))
         round_abandon(core, tell_text(core, "%s: %s", worker_name(worker, name), why));
     if ((member || worker->may_block_switch) && core->job == JOB_RUNNING)
@@ -641,7 +643,7 @@ bool round_is_trained(const struct core *core, const struct core_host *with)
     for (size_t i = 0; i < core->current.members.count; i++) {
         const struct worker *worker = roster_worker(core, core->current.members.items[i]);
 
-        if (!worker)
+        if (!worker) /* this member has ended */
             return false;
         any_there |= worker->host == with;
         if (worker->host->agent == AGENT_THERE && !worker->entered)

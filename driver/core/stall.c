@@ -81,8 +81,10 @@ static const char *stall_culprits(struct core *core)
     return any ? "each other" : "workers that the reports do not name";
 }
 
-/* True: a warning may be logged now, about once in each --stall-warning interval. It does not
- * matter which worker reports first: workers do not report all at the same moment. */
+/* True: a warning may be logged now; the moment is noted, so the next warning waits. Workers report
+ * once in each --stall-warning interval, but not all at the same moment: the first report of the
+ * next interval may come a little earlier than an interval after this one. So a warning waits for
+ * only three quarters of the interval. */
 static bool stall_may_warn(struct core *core)
 {
     int64_t warning_us = core->config.stall_warning_us;
@@ -108,8 +110,9 @@ static void stall_warn(struct core *core)
     }
     if (!one || !stall_may_warn(core))
         return;
-    /* waits_mark_missing returns how many of the workers that others wait for do not wait
-     * themselves. If there are none, the example is two workers that wait for each other. */
+    /* waits_mark_missing marks the workers that others wait for, for the names in the log line. It
+     * returns how many of these do not wait themselves. If there are none, workers wait for each
+     * other in a circle, and the line gives two of them as an example. */
     if (!waits_mark_missing(core, 0 /* waits of any length */, core->now_us) && one->wait.count)
         missing = roster_worker(core, one->wait.missing[0]);
     if (missing && missing != one && waits_is_waiting(core, missing))
@@ -123,9 +126,10 @@ static void stall_warn(struct core *core)
               core->current.members.count, what, of);
 }
 
-/* Kills the guilty workers, except those whose agent was not connected for at least heard_us: such
- * a worker may itself wait, and could not report it. If its agent does not come back, lease.c ends
- * it. */
+/* Kills the guilty workers: those that are marked as `missing` (other workers wait for them) and
+ * have not reported that they wait themselves. A guilty worker is spared if its agent is away, or
+ * has come back less than heard_us ago: the worker may wait too, and could not report it. If its
+ * agent does not come back, lease.c ends the worker. */
 static void stall_end_guilty(struct core *core, int64_t heard_us, const char *why)
 {
     struct worker *worker;
@@ -182,6 +186,7 @@ static void stall_judge(struct core *core)
     const struct worker *worker;
     size_t guilty;
 
+    /* A wait is long enough, but the reports of other members may still be on their way. */
     if (!one && waits_longest(core, stall_is_over_long, &count))
         stall_look_later(core);
     if (!one)
@@ -210,9 +215,9 @@ static void stall_judge(struct core *core)
                         alone ? tell_text(core, "workers of %s, and of no other host,", alone)
                               : "the members",
                         stall_culprits(core), took);
-        if (core->next.number)
+        if (core->next.number) /* a round can be revoked only when no change is under way */
             round_abandon(core, why);
-        round_revoke(core, NULL, why);
+        round_revoke(core, NULL /* no worker has died */, why);
     }
 }
 
@@ -253,6 +258,8 @@ void stall_on_stalled(struct core *core, struct worker *worker, const struct msg
     if (!stall_is_running(core) || !waits_is_in_round(worker) ||
         (msg->round != round->number && !on_its_way))
         return;
+    /* goes_on: the report repeats a wait that was long before, so the time at which the wait became
+     * long (long_us) stays. */
     goes_on = stall_is_over_long(core, worker) && said->waited_us >= wait->waited_us &&
               !strcmp(wait->operation, said->operation);
     *wait = (struct worker_wait){ .said_us = core->now_us,
@@ -318,7 +325,7 @@ void stall_expire(struct core *core)
             stall_warn(core);
             stall_judge(core);
         }
-        job = core->job;
+        job = core->job; /* stall_judge may have revoked the round */
     }
     if (core->stalls.watch.warn_us > core->now_us) {
         core_want_timer(core, core->stalls.watch.warn_us);
@@ -351,9 +358,11 @@ void stall_expire(struct core *core)
                   core->current.members.count, what, names_text(core, &names));
 }
 
-/* Kills the workers that are absent (`is_absent`), if any worker of the round waits
- * (`is_awaiting`). Workers that wait themselves, or whose agent was away during the last
- * --stall-shutdown, are spared. False: no worker is to be killed. */
+/* Kills the workers for which is_absent returns true, if any worker of the round waits
+ * (is_awaiting). Both callers pass an is_absent that is false for workers that wait themselves.
+ * Workers whose agent was away at some moment of the last --stall-shutdown are spared, because they
+ * could not report in time. A worker is killed in two steps: here it is marked as `missing`;
+ * stall_end_guilty then kills the marked workers that do not wait. False: there is none to kill. */
 static bool stall_end_absent(struct core *core, worker_is_fn *is_absent, worker_is_fn *is_awaiting,
                              const char *why)
 {
@@ -369,6 +378,7 @@ static bool stall_end_absent(struct core *core, worker_is_fn *is_absent, worker_
                           worker_is_heard(core, worker, core->config.stall_us);
         any |= worker->missing;
     }
+    /* 0: worker_is_heard was asked above, with the whole --stall-shutdown */
     if (any)
         stall_end_guilty(core, 0, why);
     return any;
@@ -383,14 +393,15 @@ bool stall_end_unchecked(struct core *core)
         "the worker did not come to a check in time, and the other members wait at the check");
 }
 
-/* The time in which all members must begin to train (ENTERED) is over. If a worker has reported
- * that it waits, the driver kills the members that have neither begun nor reported a wait: they
- * keep that worker waiting. Otherwise the driver revokes the round. */
+/* The time in which all members must begin to train (ENTERED) is over. Called by core.c when the
+ * deadline of round_wait_enter has come. If a worker has reported that it waits, the driver kills
+ * the members that have neither begun nor reported a wait: they keep that worker waiting. Otherwise
+ * the driver revokes the round. */
 void stall_expire_enter(struct core *core)
 {
     const struct worker *worker;
 
-    round_stop_waiting(core);
+    round_stop_waiting(core); /* the deadline has come once, and is set again only below */
     if (core->job != JOB_RUNNING || round_all_entered(&core->current))
         return;
     /* A member whose agent is away may have begun to train, and cannot report it. lease.c judges

@@ -181,7 +181,7 @@ int values_replay(struct core *core, const struct journal_record *record)
     rc = value_table_set(table, record->round, record->text, value);
     if (rc == HVD_E_LIMIT) {
         /* The driver that wrote the record knew that all members had left the round before. */
-        value_table_keep(table, core->current.number, 0);
+        value_table_keep(table, core->current.number, 0 /* no round before */);
         rc = value_table_set(table, record->round, record->text, value);
     }
     return rc == HVD_E_LIMIT ? HVD_E_CORRUPT : rc;
@@ -248,7 +248,7 @@ void values_on_store(struct core *core, struct worker *worker, const struct msg 
 void values_release(struct core *core)
 {
     while (core->roster.values.waits.count)
-        values_drop_wait(core, 0);
+        values_drop_wait(core, 0 /* the first of the list */);
     VEC_RELEASE(&core->roster.values.waits);
     value_table_release(&core->roster.values.table);
 }

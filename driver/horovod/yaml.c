@@ -312,8 +312,8 @@ static int take_found(struct yaml_reader *reader, struct opt_set *set, struct bu
         else if (keys[i].kind == YAML_NO_EFFECT || (row && opt_refuses(row, value))) {
             rc = buf_printf(unused, "%s%s:%zu: %s", unused->length ? ", " : "", reader->path,
                             reader->found[i].line, keys[i].name);
-            if (rc == HVD_E_LIMIT) /* the list is too long; it is only shown to the user, and its
-                                      beginning is enough */
+            if (rc == HVD_E_LIMIT) /* `unused` is full; the list is only shown to the user, for whom
+                                      its beginning is enough */
                 rc = 0;
         } else if (row && row->kind != OPT_REFUSED) {
             buf_init(&places[count], PLACE_MAX);

@@ -27,7 +27,7 @@ static void checkpoints_look(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (!checkpoints->catalog) {
+    if (!checkpoints->catalog) { /* the event was set off by checkpoints_reject */
         checkpoints->ops->happened(
             checkpoints->arg,
             &(struct event){ .kind = EVENT_CHECKPOINT, .text = "there is no other checkpoint" });

@@ -56,7 +56,7 @@ static void event_hook_failed(struct event_hook *hook, const char *why, struct s
  * loop running. */
 static void event_hook_go_on(struct event_hook *hook)
 {
-    if (hook->run)
+    if (hook->run) /* event_hook_on_ended calls this function again */
         return;
     if (hook->count)
         event_active(hook->next, EV_TIMEOUT, 0);
@@ -115,6 +115,7 @@ static void event_hook_on_next(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
+    /* The event may come twice, or after event_hook_on_last has dropped all lines. */
     if (hook->run || !hook->count)
         return;
     rc = event_hook_write(hook);
@@ -250,7 +251,7 @@ void event_hook_free(struct event_hook *hook)
         return;
     events_unfollow(&hook->follower);
     if (hook->run || hook->count)
-        event_hook_on_last(-1, 0, hook);
+        event_hook_on_last(-1, 0, hook); /* as if its time were over */
     if (hook->dropped)
         log_warning(JOB, "--on-event: %s was too slow for the last %" PRIu64 " events",
                     hook->argv[0], hook->dropped);

@@ -145,7 +145,7 @@ static void farewell_on_event(void *arg, struct event *event)
     for (size_t i = 0; event->kind == EVENT_CLOSED && i < farewell->agents.count; i++) {
         struct late_agent *agent = &farewell->agents.items[i];
 
-        if (agent->peer != event->peer)
+        if (agent->peer != event->peer) /* another agent, or one that was not refused */
             continue;
         agent->peer = NO_PEER;
         farewell->left -= !agent->told;
@@ -170,7 +170,7 @@ void farewell_run(struct farewell *farewell)
     int rc = (farewell->base = event_base_new()) ? 0 : HVD_E_NOMEM;
 
     if (!rc)
-        rc = tls_create("", NULL, &tls, &err);
+        rc = tls_create("", NULL /* no key of its own */, &tls, &err);
     if (!rc)
         rc = host_keys_create(farewell->key, tls, &keys);
     for (size_t i = 0; !rc && i < farewell->agents.count; i++) {

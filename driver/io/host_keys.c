@@ -118,7 +118,7 @@ void host_keys_end(struct host_keys *keys, const char *host, uint64_t version)
     size_t at = host_keys_find(keys, host, version);
 
     tls_refuse_key(keys->tls, host, version);
-    if (at == keys->table.count)
+    if (at == keys->table.count) /* the key was not in the table */
         return;
     mem_free(keys->table.items[at].host);
     keys->table.items[at] = keys->table.items[--keys->table.count];

@@ -425,7 +425,7 @@ static void loop_on_timer(void *arg)
 
     /* The timer also goes off for heartbeats, so these two calls come often enough. */
     starter_tick(loop->starter);
-    loop_await_joins(loop, false);
+    loop_await_joins(loop, false /* not the first call */);
     loop_step(loop, &event);
 }
 
@@ -556,7 +556,7 @@ static void loop_on_parent_stop(void *arg, int signal)
 {
     struct loop *loop = arg;
 
-    loop_stop(loop, signal, signal_text(signal), true);
+    loop_stop(loop, signal, signal_text(signal), true /* after a checkpoint */);
 }
 
 /* The parent has got SIGUSR1: hosts are to be discovered now. */
@@ -612,13 +612,14 @@ static void loop_on_scribe(void *arg)
         file_leave_streams();
     front_link_send(loop->config->order->link, &runs);
     alarms_arm(loop->alarms, core_deadline(loop->core));
-    loop_await_joins(loop, true);
+    loop_await_joins(loop, true /* the first call */);
     if (loop->config->resumed)
         starter_await_agents(loop->starter);
     if (loop->config->stop)
         loop_stop(loop, SIGTERM, "hvd-elastic stop", !loop->config->stop_now);
     if (loop->early_signal)
-        loop_stop(loop, loop->early_signal, signal_text(loop->early_signal), true);
+        loop_stop(loop, loop->early_signal, signal_text(loop->early_signal),
+                  true /* after a checkpoint */);
 }
 
 /* Creates all parts that cause events, in this order, because later parts use earlier ones. After a
@@ -639,6 +640,7 @@ static int loop_create_parts(struct loop *loop)
     static const struct alarm_ops alarm_ops = { loop_on_timer, loop_on_signal, loop_on_scribe };
     const struct loop_config *config = loop->config;
     char path[LIMIT_PATH_BYTES];
+    /* without a name and a key of its own: host_keys.c lets it accept the keys of hosts */
     int rc = tls_create("", NULL, &loop->tls, loop->err);
 
     if (!rc && (rc = host_keys_create(config->facts->key, loop->tls, &loop->keys)))

@@ -57,8 +57,9 @@ struct loop_end {
     int code;   /* why the job has ended: an enum core_exit */
     int signal; /* the signal that asked for the end; 0: no signal */
     char text[LIMIT_REASON_BYTES + 1];
-    struct buf summary;        /* what became of the job, line by line; the caller releases it */
-    struct farewell *farewell; /* given; agents that were not told of the end; NULL: none */
+    struct buf summary; /* what became of the job, line by line; the caller releases it */
+    /* the agents that were not told of the end of the job; the caller frees it; NULL: none */
+    struct farewell *farewell;
 };
 
 /* Runs the loop. Returns 0 when the job has ended, or when another driver has taken it over. Any

@@ -78,7 +78,7 @@ static void write_piece(struct output_writer *writer, const struct piece *piece)
     int number = 0;
 
     if (piece->path && output_file_open(&writer->files, piece->path, length, &fd))
-        return;
+        return; /* output_file_open has logged why; these bytes are in no file */
     while (length > 0 && !number) {
         struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
         ssize_t written;
@@ -88,6 +88,8 @@ static void write_piece(struct output_writer *writer, const struct piece *piece)
         pthread_mutex_lock(&writer->mutex);
         late = clock_now_us() >= writer->stop_at_us;
         pthread_mutex_unlock(&writer->mutex);
+        /* the descriptor takes no bytes yet: tries again, or gives this piece up if it is too late
+         */
         if (poll(&poll_fd, 1, late ? 0 : STOP_CHECK_MS) == 0) {
             number = late ? ETIMEDOUT : 0;
             continue;
@@ -124,7 +126,7 @@ static void *output_writer_thread(void *arg)
 
         while (list_empty(&writer->waiting) && writer->stop_at_us == TIME_NEVER)
             pthread_cond_wait(&writer->changed, &writer->mutex);
-        if (list_empty(&writer->waiting))
+        if (list_empty(&writer->waiting)) /* the thread must end, and all pieces are written */
             break;
         piece = CONTAINER_OF(writer->waiting.next, struct piece, chain);
         list_remove(&piece->chain);

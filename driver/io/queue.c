@@ -195,7 +195,8 @@ struct queued *queue_next(struct queue *queue, uint64_t durable)
     return item;
 }
 
-/* Says for how long the oldest action waits for its record; a long time shows a slow disk. */
+/* Returns for how long the oldest action has waited for its record to be durable; 0: no action
+ * waits for a record. A long time shows a slow disk. */
 int64_t queue_held_us(const struct queue *queue, uint64_t durable, int64_t now_us)
 {
     const struct queued *oldest;

@@ -166,6 +166,7 @@ static void listen_and_launch(struct starter *starter, const char *host, bool lo
         explicit_bzero(key, sizeof(key));
         buf_release(&text); /* wipes the text, which holds the key */
     }
+    /* without `start` no one waits for this agent: the failure is not reported */
     if (rc && start)
         starter_on_failed(starter, host, err.text);
     if (rc || !moved)
@@ -187,8 +188,8 @@ static void launch_loopback_host(struct starter *starter, const char *host, cons
                  "%s: the agent of this host connects to the driver at %s, an address that other "
                  "machines can reach, too",
                  host, starter->outward);
-    /* the first true: the host is this machine; the second: its agent is started */
-    listen_and_launch(starter, host, true, starter->outward[0] ? starter->outward : source, true);
+    listen_and_launch(starter, host, true /* this machine */,
+                      starter->outward[0] ? starter->outward : source, true /* start its agent */);
 }
 
 /* Begins the next probe: looks up the first host behind that of the last probe, in the order of the
@@ -273,8 +274,8 @@ static void starter_on_reached(void *arg, const char *host, const struct reach_a
         if (start)
             starter_on_failed(starter, host, why);
     } else if (answer->inside && !start) {
-        /* true: the host is this machine. false: its agent runs already, or need not run. */
-        listen_and_launch(starter, host, true, answer->source, false);
+        listen_and_launch(starter, host, true /* this machine */, answer->source,
+                          false /* its agent runs already, or need not run */);
     } else if (answer->inside) {
         /* The host is held until the probe is answered, unless there is no host to probe. */
         probing = !starter->outward[0] && (starter->probe || send_probe(starter)) &&
@@ -287,6 +288,8 @@ static void starter_on_reached(void *arg, const char *host, const struct reach_a
             launch_loopback_host(starter, host, answer->source);
         }
     } else if (!starter->outward[0] && start && !answer->local && has_loopback_agent(starter)) {
+        /* this host is another machine, whose workers could not reach those of the loopback agent
+         */
         starter_on_failed(starter, host, LOOPBACK_ONLY);
     } else {
         /* The host is another machine, or it is this machine with an address that other machines
@@ -421,7 +424,8 @@ int starter_listen(struct starter *starter, struct hvd_err *err)
 
     if (starter->listens)
         return 0;
-    rc = server_listen(starter->parts.server, config->listen, config->port, &address, NULL, err);
+    rc = server_listen(starter->parts.server, config->listen, config->port, &address,
+                       NULL /* no other port may be taken */, err);
     starter->listens = !rc;
     if (rc != HVD_E_BUSY || !config->resumed)
         return rc;
