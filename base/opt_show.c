@@ -172,7 +172,7 @@ int opt_show_help(const struct opt_set *set, const char *usage, const char *abou
     buf_init(&text, out->max);
     rc = buf_printf(&text, "usage: %s\n\n", usage);
     if (!rc)
-        rc = wrap(&text, about, 0);
+        rc = wrap(&text, about, 0 /* no indent */);
     if (!rc)
         rc = opt_show_each(set, help_show_row, &helper);
     return hand_over(&text, rc, out);

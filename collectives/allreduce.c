@@ -89,8 +89,8 @@ int allreduce_run(struct operation *operation)
     return rc ? rc : go_on_stages(&all, &stages, !offered);
 }
 
-/* Runs the rest of an allreduce on a rank that has joined, after the opening has told it which
- * allreduce the other members run. */
+/* Runs the rest of an allreduce on a rank that has called hvd_join, and so has no numbers to give.
+ * The opening has told this rank which allreduce the other members run. */
 int allreduce_go_on(struct operation *operation)
 {
     struct allreduce all = allreduce_of(operation);
@@ -100,6 +100,7 @@ int allreduce_go_on(struct operation *operation)
     if (is_without_board(operation))
         return allreduce_along_lane(&all);
     rc = allreduce_plan_stages(&all, &stages);
-    /* true: a rank that has joined has nothing to put on its stage */
+    /* true (`begun`): this rank has no numbers, so no first chunk is to be put on its stage (its
+     * own part of the board) */
     return rc ? rc : go_on_stages(&all, &stages, true);
 }

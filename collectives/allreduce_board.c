@@ -150,7 +150,7 @@ static void reduce_alone(void *arg, size_t chunk, uint64_t turn)
     struct allreduce *all = arg;
     struct coll_group *group = all->operation->group;
     uint8_t *own = board_stage(group->board, board_local(group->board), turn + 1);
-    size_t inputs = find_sources(all, chunk, turn, 0);
+    size_t inputs = find_sources(all, chunk, turn, 0 /* the whole chunk */);
     void *to[1] = { allreduce_is_one(all) ? pieces_out(all->pieces, 0) : own };
 
     reduce_finish(to, 1, group->sources, inputs, all->count, &all->how);

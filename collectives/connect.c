@@ -317,7 +317,7 @@ int coll_circle_make(struct coll_circle *circle, struct hvd_err *err)
         rc = coll_make_link(coll, linked, count, &circle->link, err);
     mem_free(linked);
     if (!rc && !group_is_apart(group) && group->local == 0)
-        rc = get_segment(circle, NULL, err);
+        rc = get_segment(circle, NULL /* this process creates it */, err);
     return rc;
 }
 

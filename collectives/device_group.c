@@ -300,5 +300,5 @@ void coll_await_device(struct coll *coll, int64_t timeout_us)
         rc = operation_inside(coll, all, &vote);
     }
     if (!rc && say[AWAIT_CANNOT])
-        device_give_up(all, NULL);
+        device_give_up(all, NULL /* another member knows the reason */);
 }

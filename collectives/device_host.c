@@ -238,7 +238,7 @@ static int pass_slices(struct passage *passage)
     }
     slices.count = (slices.most + slices.room - 1) / slices.room;
     if (!rc && slices.count)
-        rc = move_slice(&slices, LOAD, 0);
+        rc = move_slice(&slices, LOAD, 0 /* the first slice */);
     for (size_t i = 0; i < slices.count && !rc; i++) {
         if (i + 1 < slices.count)
             rc = move_slice(&slices, LOAD, i + 1);
@@ -296,7 +296,7 @@ int device_by_host(struct passage *passage)
     if (!rc && call->streamed) {
         rc = staging_before(passage->staging, call->stream, passage->err);
     } else if (!rc) {
-        rc = staging_mark(passage->staging, 0, passage->err);
+        rc = staging_mark(passage->staging, 0 /* the first slot */, passage->err);
         if (!rc) {
             int64_t begun_us = timeline_now_us(passage->coll->timeline);
 

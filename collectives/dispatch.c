@@ -130,9 +130,10 @@ int operation_vote(struct coll *coll, struct coll_group *group, const struct col
     return rc;
 }
 
-/* Runs the call of a rank that has joined: takes part in the operations of the other members,
- * without numbers, until all members have joined. `since`: the number of the operation with which
- * this rank has joined: by these numbers the members find the rank that joined last. */
+/* Runs hvd_join of this rank: the rank takes part in the operations of the other members, and gives
+ * no numbers of its own to them, until all members have called hvd_join. Operations are counted.
+ * `since`: this rank has called hvd_join instead of the operation with this count; the members
+ * compare their counts, and so find the rank that called hvd_join last. */
 int operation_join(struct coll *coll, struct coll_group *group, const struct coll_call *call)
 {
     uint64_t since = group->number + 1;

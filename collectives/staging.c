@@ -110,7 +110,7 @@ static int staging_order_streams(const struct staging *staging, struct CUstream_
     int code = cuda->event_record(staging->order, first);
 
     if (code == CUDA_OK)
-        code = cuda->stream_wait(then, staging->order, 0);
+        code = cuda->stream_wait(then, staging->order, 0 /* no flags */);
     return cuda_judge(cuda, code, "the order of two streams", err);
 }
 

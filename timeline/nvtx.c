@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number of calls of each module, plus one for the empty place at index 0. */
+/* The number of calls of each module, plus one: NVTX numbers the calls from 1, so the place at
+ * index 0 stays empty. */
 static const unsigned nvtx_counts[NVTX_MODULES] = {
     [NVTX_CORE] = 16,        [NVTX_CUDA] = 9,     [NVTX_OPENCL] = 15,
     [NVTX_CUDA_RUNTIME] = 7, [NVTX_DOMAINS] = 16, [NVTX_SYNC] = 7,
@@ -36,6 +37,7 @@ static int nvtx_give_module(unsigned module, struct nvtx_place ***ret_places, un
 {
     if (module >= NVTX_MODULES || !nvtx_counts[module])
         return 0;
+    /* index 0 stays NULL: NVTX numbers the calls from 1 */
     for (unsigned i = 1; i < nvtx_counts[module]; i++)
         nvtx.tables[module][i] = &nvtx.places[module][i];
     if (ret_places)

@@ -169,8 +169,9 @@ out:
     return rc;
 }
 
-/* true: stops the reading of messages; false: reads on. While reading is held the kernel's buffers
- * fill, and then the peer cannot send any more. */
+/* hold true: stops the reading of messages; false: reads on. While reading is held the kernel's
+ * buffers fill, and then the peer cannot send any more. A connection that is not up yet only keeps
+ * the wish: conn_up obeys it. */
 void conn_hold(struct conn *conn, bool hold)
 {
     if (conn->in.held == hold)
@@ -182,11 +183,15 @@ void conn_hold(struct conn *conn, bool hold)
         event_del(conn->stream.readable);
     else if (!conn->ended && event_add(conn->stream.readable, NULL))
         conn_break(conn, err_text(HVD_E_NOMEM));
+    /* After hold false: the kick hands on the input that was read before the hold and not handed
+     * on, and calls `closed` if the stream has ended meanwhile. After hold true the kick does no
+     * harm. */
     conn_kick(conn);
 }
 
-/* Called by an owner that needs the connection no more: no callback follows. Bytes that were queued
- * are still sent (the phase CONN_LINGERING). If the connection is not open, or no memory is left,
+/* Called by an owner that needs the connection no more: no callback follows. Bytes that were
+ * queued, or lent by conn_send_lent, are still sent (the phase CONN_LINGERING), for at most
+ * linger_us. If the connection is not open, or no memory is left for the lent bytes or the timer,
  * it is closed at once. */
 void conn_close(struct conn *conn)
 {

@@ -50,7 +50,7 @@ void conn_feed(struct conn *conn)
          * begins */
         if (rc < 0)
             conn_break(conn, err.text);
-        if (rc <= 0)
+        if (rc <= 0) /* 0: the frame is not complete yet */
             return;
         /* PROTOCOL.md, V4: a body that cannot be decoded breaks the connection */
         if (msg_decode_in_place(&frame, &msg, &err)) {
@@ -99,6 +99,7 @@ void conn_read_now(struct conn *conn)
     int waiting = 0;
     ssize_t got;
 
+    /* reading_now: the owner calls this function from inside its own callback */
     if (conn->phase != CONN_UP || conn->in.reading_now)
         return;
     conn_enter(conn);

@@ -44,10 +44,10 @@ static void flow_broke(struct conn *conn, ssize_t outcome)
 {
     const char *why =
         outcome == STREAM_END ? "the other side closed the connection" : conn_stream_reason(conn);
-    ssize_t got = 1;
+    ssize_t got = 1; /* so that the loop begins */
 
     while (got > 0 && conn->phase == CONN_UP)
-        if (conn_take_in(conn, &got))
+        if (conn_take_in(conn, &got)) /* no memory: the rest of the input is lost */
             break;
     conn_end(conn, why);
 }
@@ -79,6 +79,8 @@ static void flow_read(struct conn *conn)
                conn->stream.session &&
                (SSL_pending(conn->stream.session) > 0 || (conn->in.bulk && budget > 0));
     } while (more);
+    /* TLS has to write before it can read on: flow_on_ready goes on when the descriptor is writable
+     */
     if (conn->stream.crossed && !conn->ended)
         flow_wait_writable(conn);
 }

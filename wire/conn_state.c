@@ -144,6 +144,8 @@ void conn_up(struct conn *conn)
     conn->phase = CONN_UP;
     if (!conn->in.held && event_add(conn->stream.readable, NULL))
         conn_break(conn, err_text(HVD_E_NOMEM));
+    /* `ended`: conn_break was called above. The owner of an accepted connection gets no `opened`.
+     */
     if (!conn->dialled || conn->ended)
         return;
     if (!conn->greeted && conn_arm(conn, conn->greeting_us))

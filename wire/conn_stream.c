@@ -115,7 +115,7 @@ void conn_stream_handshake(struct conn *conn)
 
     /* a stranger that begins its handshake counts as one that has sent something (base/door.h) */
     door_spoke(&conn->guest);
-    /* The TLS session is made when the handshake begins. */
+    /* The first call of a connection makes the TLS session, later calls go on with it. */
     if (!stream->session) {
         stream->session = tls_session(conn->tls, stream->serves, &conn->proved);
         begun = stream->session && SSL_set_fd(stream->session, stream->fd);
@@ -141,6 +141,8 @@ void conn_stream_handshake(struct conn *conn)
             BIO_number_read(SSL_get_rbio(stream->session)) > LIMIT_HANDSHAKE_BYTES) {
             why = "the handshake of the peer is longer than 16 KiB (LIMIT_HANDSHAKE_BYTES)";
         } else if (outcome == STREAM_LATER) {
+            /* the next event of the descriptor calls this function again: `readable` is always
+             * awaited, `writable` only if TLS has to write (`crossed`) */
             if (!stream->crossed || !event_add(stream->writable, NULL))
                 return;
             why = err_text(HVD_E_NOMEM);

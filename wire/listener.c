@@ -201,7 +201,8 @@ static bool listener_retries(struct listener *listener, int fault)
     struct door_guest *guest;
     char why[ERR_TEXT_MAX];
 
-    if (!source_is_starved(listener->bound.fd, fault))
+    if (!source_is_starved(listener->bound.fd,
+                           fault)) /* no peer waits, or `fault` is another error */
         return false;
     while ((guest = door_any_leaver(&listener->door)) != NULL)
         if (listener_close_stranger(listener, guest, clock_now_us()))
@@ -220,7 +221,7 @@ static void listener_on_event(evutil_socket_t socket, short what, void *arg)
     struct listener *listener = arg;
 
     (void)socket;
-    if (what & EV_TIMEOUT) {
+    if (what & EV_TIMEOUT) { /* the pause is over; without memory for `arrival` it begins again */
         if (event_add(listener->arrival, NULL))
             listener_pause(listener);
         return;

@@ -138,14 +138,18 @@ static int read_group(struct reading *reading, const struct groups *groups)
     return 0;
 }
 
-/* Returns true if this scale changes the numbers, or is a NaN; 0 and 1 do not change them. */
+/* Returns true if the call asks for scaling by this value, or if the value is a NaN. 0 means that
+ * no scale was given, and 1 changes no number. */
 static bool scales(double scale)
 {
     return scale < 0 || scale > 1 || (scale > 0 && scale < 1) || scale != scale;
 }
 
-/* Checks the type, the op, the scales and the root of a call. Translates the root from a rank of
- * the round to an index in the group. */
+/* Checks the type, the op (such as HVD_SUM), the scales and the root of a call. A collective that
+ * computes nothing may have no scales; a scale of 0 means "not given". In a send or receive `root`
+ * is the other side. The rest of the collectives have no root: for them the function returns 0
+ * before it looks at the root. The root is translated from a rank of the round to an index in the
+ * group. */
 static int read_numbers(struct reading *reading)
 {
     const hvd_call *call = reading->call;

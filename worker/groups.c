@@ -201,6 +201,8 @@ bool groups_find(const struct groups *groups, const hvd_group *group, size_t *re
     uintptr_t handle = (uintptr_t)group;
     uintptr_t place = handle & PLACE_MASK;
 
+    /* the program may have created no group (NULL); a handle of another job or run has another
+     * serial number */
     if (!groups || handle >> PLACE_BITS != groups->serial || !place || place > groups->made.count)
         return false;
     *ret_index = place - 1;
@@ -281,7 +283,7 @@ static int divide_group(struct roll_maker *making, size_t index, struct hvd_err 
     for (uint32_t i = 0; i < roll->size && !rc; i++) {
         const struct member *member = &making->members[i];
 
-        if (member->colour < 0)
+        if (member->colour < 0) /* this rank is in no part */
             continue;
         if (member->colour != colour) {
             part = &roll->parts[roll->part_count++];
@@ -403,8 +405,9 @@ static int divide_opened(struct roll *roll, const struct group *group, struct co
         err_set(err, rc, "no memory for a group of %u ranks; free memory on this host", roll->size);
     if (!rc)
         rc = sort_members(group, number, roll->places, members, roll->size, err);
+    /* The members are sorted by colour, so the ranks of one part are neighbours. */
     for (uint32_t i = 0; i < roll->size && !rc; i++) {
-        if (members[i].colour < 0) {
+        if (members[i].colour < 0) { /* this rank is in no part */
             first = i + 1;
             continue;
         }
@@ -457,7 +460,7 @@ int roll_divide_ranks(struct roll *roll, const int *ranks, size_t count,
     if (rc)
         return rc;
     rc = divide_opened(roll, &group, opening, err);
-    mem_free(group.ranks);
+    mem_free(group.ranks); /* the roll has a copy of the ranks of this rank's part */
     return rc;
 }
 
@@ -500,7 +503,10 @@ int roll_gather(struct roll *roll, const int *ranks, size_t count, struct coll_r
     return 0;
 }
 
-/* Makes the group that was divided or gathered last visible, and gives it a handle. */
+/* Adds the group that roll_divide or roll_gather has prepared last: from now on roll_find finds it
+ * by its handle, and the parts of the round count it. A group that all ranks have opened also gets
+ * a number, which is equal on all members. A group that its members alone have opened (`apart`) has
+ * none, because the other ranks have not counted it. */
 void roll_add(struct roll *roll, hvd_group **ret_group)
 {
     struct roll_opened *opened = &roll->opened[roll->opened_count++];
@@ -508,6 +514,7 @@ void roll_add(struct roll *roll, hvd_group **ret_group)
 
     if (!opened->apart)
         opened->number = ++roll->shared_count;
+    /* the low bits are above LIMIT_GROUPS, so no handle of groups_add has the same (PLACE_BITS) */
     opened->handle = serial << PLACE_BITS | (LIMIT_GROUPS + roll->opened_count);
     *ret_group = (hvd_group *)opened->handle;
 }
@@ -518,8 +525,11 @@ void roll_give_up(struct roll *roll)
     opened_free(&roll->opened[roll->opened_count]);
 }
 
-/* Finds a group that was opened in this round by its handle. NULL: the group is closed, or the
- * handle belongs to another round or to a group that was added before the run. */
+/* Finds a group that was opened in this round by its handle. The low bits of such a handle
+ * (PLACE_MASK) are LIMIT_GROUPS + n for the n-th opened group, counted from 1. *ret_part gets the
+ * number of the group's part: those of opened groups follow the parts of all groups that were
+ * created before the run (part_count). NULL: the group is closed, or the handle is of another
+ * round, or of a group that was created before the run. */
 const struct roll_opened *roll_find(const struct roll *roll, const hvd_group *group,
                                     size_t *ret_part)
 {

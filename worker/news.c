@@ -69,6 +69,6 @@ int news_open(struct news *news, struct hvd_err *err)
                        "files (ulimit -n)",
                        strerror(errno));
     if (news->now)
-        news_show(news, true);
+        news_show(news, true /* readable */);
     return news->fd;
 }

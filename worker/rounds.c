@@ -113,7 +113,7 @@ static int rounds_leave_now(struct rounds *rounds, struct hvd_err *err)
     struct coll *old;
     int rc;
 
-    rounds_open(rounds, false);
+    rounds_open(rounds, false /* no collectives any more */);
     rc = rounds_settle(rounds, err);
     rounds_lock(rounds);
     await_no_caller(rounds);

@@ -116,7 +116,7 @@ static void open_train(hvd_state *state)
     state->live = 0;
     worker_begins(worker, WORKER_TRAINS);
     timeline_events_trains(&worker->events);
-    rounds_open(worker->rounds, true);
+    rounds_open(worker->rounds, true /* collectives may be called */);
     state->phase = STATE_TRAINING;
 }
 
@@ -135,7 +135,7 @@ static int close_train(hvd_state *state, int rc)
     int fenced;
 
     worker_begins(worker, WORKER_RESTS);
-    rounds_open(worker->rounds, false);
+    rounds_open(worker->rounds, false /* no collectives any more */);
     if (rounds_settle(worker->rounds, &state->broken))
         rc = state->broken.code;
     /* Other processes must be able to read the last commit, so it is copied to the snapshot (the

@@ -212,7 +212,7 @@ void reach_begin(struct fetch *fetch)
         if (!reach_wait(early, 0))
             reach_free(early);
     }
-    reach_answer(thread, NULL);
+    reach_answer(thread, NULL /* no agent was lost */);
 }
 
 /* Hands an open connection over to the caller, who owns it from now on. NULL: no connection to this

@@ -194,7 +194,7 @@ static void thread_release_base(struct state_thread *thread)
     /* all connections are closed: every round is below UINT64_MAX, and the requester 0 stands for
      * all workers */
     serve_end(thread, UINT64_MAX);
-    reach_drop(thread, 0);
+    reach_drop(thread, 0 /* of all workers */);
     if (thread->woken)
         event_free(thread->woken);
     if (thread->old_keys)

@@ -56,7 +56,7 @@ void agent_output_take(struct agent *agent, struct agent_worker *worker, uint32_
 
     ASSERT(stream < STREAM_COUNT);
     if (agent_link_is_open(agent)) {
-        output_send(agent, worker, stream, data, 0);
+        output_send(agent, worker, stream, data, 0 /* nothing was dropped */);
         return;
     }
     /* No driver is connected: the oldest bytes of this stream make room for the new ones. Bytes of

@@ -232,7 +232,7 @@ void agent_process_spawned(struct agent *agent, uint64_t incarnation, uint64_t p
 void agent_process_blame(struct agent *agent, struct agent_worker *worker, enum msg_witness witness)
 {
     worker->killing.blamed = witness;
-    process_ask_to_end(agent, worker, 0);
+    process_ask_to_end(agent, worker, 0 /* SIGKILL at once */);
 }
 
 /* The worker has said UNUSABLE (its process can train no more): it gets SIGKILL at once (grace 0).
@@ -242,7 +242,7 @@ void agent_process_unusable(struct agent *agent, struct agent_worker *worker)
     trace_add(agent->trace, agent->now_us, "worker: %" PRIu64 " says UNUSABLE: it is ended",
               worker->incarnation);
     if (agent_worker_is_alive(worker))
-        process_ask_to_end(agent, worker, 0);
+        process_ask_to_end(agent, worker, 0 /* SIGKILL at once */);
 }
 
 /* Handles KILL of the driver: the worker gets SIGTERM, and SIGKILL after grace_us. `by_driver`

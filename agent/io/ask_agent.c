@@ -154,7 +154,7 @@ static int asking_run(struct asking *asking, time_t seconds)
             asking->err, HVD_E_NOMEM,
             "no memory for the timer of a question to the agent; free memory on this host");
     asking_wait(asking, seconds);
-    if (!asking->done) {
+    if (!asking->done) { /* asking_wait has failed otherwise */
         rc = conn_dial_unix(asking->base, asking->socket, &asking_conn_ops, asking, &asking->conn,
                             asking->err);
         if (rc)

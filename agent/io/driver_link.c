@@ -155,7 +155,7 @@ int driver_link_dial(struct driver_link *link, struct hvd_err *err)
     struct msg_texts list = { turned, link->count };
     int rc;
 
-    driver_link_hang_up(link);
+    driver_link_hang_up(link); /* an attempt that is still under way ends */
     if (link->failed)
         link->first = (link->first + 1) % link->count;
     link->failed = true; /* until the driver says welcome (driver_link_welcomed) */
@@ -227,7 +227,7 @@ void driver_link_welcomed(struct driver_link *link)
 {
     char *address;
 
-    if (!link->open)
+    if (!link->open) /* the core has closed the connection in the step for this welcome */
         return;
     conn_greeted(link->conn);
     link->welcomed = true;

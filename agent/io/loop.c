@@ -53,7 +53,7 @@ static void loop_tell(struct agent_loop *loop, const struct agent_event *event)
 
     if (loop->over)
         return;
-    if (loop->stepping) {
+    if (loop->stepping) { /* an action below has caused this event */
         loop_put_off(loop, event);
         return;
     }
@@ -74,6 +74,7 @@ static void loop_tell(struct agent_loop *loop, const struct agent_event *event)
     if (loop->over)
         return;
 
+    /* what depends on the state of the core is brought up to date once, after all steps */
     loop_hold_output(loop);
     notice_host_empty(loop->notice, !loop->started.count);
     deadline_us = agent_deadline(loop->core);
@@ -128,6 +129,7 @@ static void agent_loop_on_timer(evutil_socket_t fd, short what, void *arg)
 static void agent_loop_on_signal(evutil_socket_t signal, short what, void *arg)
 {
     struct agent_loop *loop = arg;
+    /* how many SIGTERMs have come before this signal; also a passed-on signal counts as one */
     unsigned before = loop->own_terms > loop->passed_terms ? loop->own_terms : loop->passed_terms;
 
     (void)what;
@@ -190,7 +192,7 @@ static void loop_on_driver_msg(void *arg, const struct msg *msg)
     struct agent_loop *loop = arg;
 
     loop_tell(loop, &(struct agent_event){ .kind = AGENT_DRIVER_MSG, .msg = msg });
-    if (loop->over)
+    if (loop->over) /* the core has ended the agent because of this message */
         return;
     if (msg->type == MSG_STATE_KEY && driver_link_is_open(loop->driver))
         loop_commits_key(loop, msg);
@@ -375,7 +377,7 @@ static void loop_on_dying(void *arg, uint64_t incarnation)
     struct arena arena;
 
     workers_link_read_now(loop->workers, incarnation);
-    if (loop->over)
+    if (loop->over) /* a last message has ended the agent */
         return;
     arena_init(&arena, KEPT_BYTES);
     if (children_reports(loop->children, incarnation, &arena, &reports))
@@ -519,7 +521,7 @@ int agent_loop_create(struct event_base *base, const struct agent_loop_config *c
 int agent_loop_run(struct agent_loop *loop)
 {
     loop->holds_output = true; /* output is held until a driver has said welcome */
-    children_hold_output(loop->children, true);
+    children_hold_output(loop->children, true /* do not read it */);
     loop_tell(loop, &(struct agent_event){ .kind = AGENT_START });
     if (!loop->over && event_base_dispatch(loop->base) != 0 && !loop->over)
         loop_give_up(loop, HVD_E_INTERNAL, "the event loop has failed");

@@ -94,6 +94,7 @@ static void peer_tell(struct peer *peer, int code, const char *text)
 
     peer->client = true;
     conn_greeted(peer->conn);
+    /* The process is no worker, so the core hears nothing of the closed connection. */
     if (conn_send(peer->conn, &tell, &err)) {
         log_warning(AGENT,
                     "%s: this process has asked the agent a question, and the answer cannot be "
@@ -172,7 +173,7 @@ static void peer_grant(struct peer *peer)
         log_warning(STATE, "incarnation %" PRIu64 ": this worker gets no snapshot: %s",
                     peer->incarnation, err.text);
     msg.u.granted = (struct msg_granted){ .code = rc, .text = rc ? err.text : "" };
-    if (rc) {
+    if (rc) { /* a GRANTED with an error carries no descriptor, so it need not wait */
         rc = conn_send(peer->conn, &msg, &err);
         peer->grant_waits = false;
     } else {
@@ -361,7 +362,7 @@ int workers_link_send(struct workers_link *link, uint32_t worker, const struct m
     /* The welcome carries the page; from then on the agent watches the worker's futex in the
      * page. */
     page = children_page(link->children, peer->incarnation);
-    if (page >= 0)
+    if (page >= 0) /* below 0: the worker has ended meanwhile */
         rc = conn_send_with_fd(peer->conn, msg, page, err);
     else
         rc = conn_send(peer->conn, msg, err);

@@ -100,7 +100,9 @@ static bool orphans_kill(const struct children *children)
         }
         /* A process without an owner is killed if it names a worker, because that worker is freed
          * already. A process that names no worker is killed when all workers are doomed. */
-        it->marked = owner ? owner->doomed : incarnation != 0 || !orphans_any(children, false);
+        it->marked = owner
+                         ? owner->doomed
+                         : incarnation != 0 || !orphans_any(children, false /* not being killed */);
         clean &= !it->marked && !it->ending;
     }
     tree_kill(&tree);

@@ -33,7 +33,7 @@ static void env_add(struct maker *maker, const char *text)
 
     if (!equals || equals == text)
         return;
-    rc = names_put(&maker->names, text, (size_t)(equals - text), 0);
+    rc = names_put(&maker->names, text, (size_t)(equals - text), 0 /* numbers are not used */);
     if (rc == 0)
         maker->items[maker->count++] = text;
     else if (rc != HVD_E_EXISTS)

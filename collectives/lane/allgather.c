@@ -34,6 +34,7 @@ int lane_allgather(struct lane *lane, uint8_t *const *blocks, const size_t *leng
 
     if (lane->size == 1)
         return 0;
+    /* `left` wraps around at the first length that is too large; then the loop ends */
     for (uint32_t i = 0; i < lane->size && small; i++) {
         small = lengths[i] <= left;
         left -= lengths[i];

@@ -125,7 +125,7 @@ static int opening_say(struct lane *lane, const struct fingerprint *fingerprint)
 static int opening_say_again(struct lane *lane, const struct fingerprint *fingerprint)
 {
     /* wait, because the link may still send the first message from `said` */
-    int rc = lane_settle(lane, 0);
+    int rc = lane_settle(lane, 0 /* no failure so far */);
 
     return rc ? rc : opening_say(lane, fingerprint);
 }
@@ -189,6 +189,8 @@ int lane_open_with(struct lane *lane, const struct fingerprint *ours, const void
                     later.last = theirs->last;
                 }
                 rc = opening_say(lane, &later);
+                /* The second message of the member before us has the operation, or the rank that
+                 * joined last of all. It is sent on. */
                 if (!rc)
                     rc = opening_hear(lane, NULL);
                 if (!rc)

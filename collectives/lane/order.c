@@ -51,7 +51,7 @@ static int order_reduce_part(struct numbers *numbers, uint8_t *to)
     rc = lane_settle(lane, rc);
     if (rc)
         return rc;
-    sum = block_of(numbers, 0);
+    sum = block_of(numbers, 0); /* the order of the sum begins with member 0 of the row */
     for (uint32_t i = 1; i < lane->size; i++)
         reduce_two(sum, sum, block_of(numbers, i), own_count, numbers->how);
     reduce_narrow(to, sum, own_count, numbers->how);

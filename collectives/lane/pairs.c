@@ -33,8 +33,7 @@ int lane_double_numbers(struct numbers *numbers)
     int rc = numbers_begin(numbers, bytes);
 
     if (!rc)
-        /* false: members without a pair give their numbers */
-        rc = numbers_fold(numbers, step, false);
+        rc = numbers_fold(numbers, step, false /* members without a pair give their numbers */);
     for (uint32_t distance = 1; in_pairs && distance < power && !rc; distance *= 2) {
         bool we_are_higher = lane->index & distance;
         const uint8_t *low = we_are_higher ? numbers->scratch : numbers->work;
@@ -58,8 +57,7 @@ int lane_double_numbers(struct numbers *numbers)
     if (!rc && in_pairs)
         reduce_narrow(numbers->out, numbers->work, numbers->count, numbers->how);
     if (!rc)
-        /* true: members without a pair get the results */
-        rc = numbers_fold(numbers, first + LAST, true);
+        rc = numbers_fold(numbers, first + LAST, true /* members without a pair get the results */);
     return numbers_end(numbers, rc);
 }
 
@@ -97,8 +95,7 @@ int lane_halve_numbers(struct numbers *numbers)
     int rc = numbers_begin(numbers, numbers_window(numbers, numbers->count));
 
     if (!rc)
-        /* false: members without a pair give their numbers */
-        rc = numbers_fold(numbers, first, false);
+        rc = numbers_fold(numbers, first, false /* members without a pair give their numbers */);
     /* Halves the range with each partner, from the farthest partner to the nearest; in each pair
      * the member with the lower index keeps the lower half. */
     for (distance = lane_power(lane) / 2; distance && halves && !rc; distance /= 2) {
@@ -131,7 +128,6 @@ int lane_halve_numbers(struct numbers *numbers)
      * on the members that are in no pair (index lane_power or more). */
     rc = lane_settle(lane, rc);
     if (!rc)
-        /* true: members without a pair get the results */
-        rc = numbers_fold(numbers, first + LAST, true);
+        rc = numbers_fold(numbers, first + LAST, true /* members without a pair get the results */);
     return numbers_end(numbers, rc);
 }

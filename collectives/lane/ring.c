@@ -44,6 +44,7 @@ static int reduce_around(struct numbers *numbers, uint32_t first, uint8_t *to)
     }
     rc = numbers_begin(numbers, numbers_window(numbers, largest));
     for (uint32_t step = 0; step < lane->size - 1 && !rc; step++) {
+        /* part own - 1 - step is sent; 2 * size keeps the number positive */
         const struct merge merge =
             ring_step(numbers, (own + 2 * lane->size - 1 - step) % lane->size);
 

@@ -108,7 +108,8 @@ static int choose_place(struct inbox *inbox)
     return 0;
 }
 
-/* So many bytes of the body have come. */
+/* Counts `bytes` of the body that have come. at NULL: the body is discarded, because its receive
+ * was dropped. */
 static void inbox_advance(struct inbox *inbox, size_t bytes)
 {
     if (inbox->at)
@@ -156,7 +157,7 @@ static int sort_buffer(struct inbox *inbox)
         inbox->at = NULL;
         if (into)
             receive_done(into, 0);
-        if (!kept)
+        if (!kept) /* the bytes are in the memory of the receive, or were discarded */
             continue;
         list_append(&inbox->aside, &kept->place);
         into = find_posted(inbox, kept->head.tag);
@@ -165,15 +166,18 @@ static int sort_buffer(struct inbox *inbox)
     return rc;
 }
 
-/* true: bytes may be read: no message is held back, and inbox_fail was not called. */
+/* true: bytes may be read from the peer: no large message waits for its receive (HELD), and
+ * inbox_fail was not called. */
 bool inbox_is_open(const struct inbox *inbox)
 {
     return inbox->state != INBOX_HELD && !inbox->over;
 }
 
-/* Lists the memory for the next read: first that of the message that is arriving, then the buffer.
- * The buffer always has room: unless the inbox is HELD, it holds at most the beginning of a head.
- */
+/* Lists the memory for the next read of the peer's socket: first the memory of the message that is
+ * arriving, then the buffer. `at` is NULL if the receive of this message was dropped (inbox_drop):
+ * then its bytes come into the buffer, from which sort_buffer discards them. The buffer always has
+ * room, because it holds at most the beginning of a head. Only in the state HELD (a large message
+ * has no receive yet) it may be full; then, and after inbox_fail, the function lists nothing: 0. */
 int inbox_room(struct inbox *inbox, struct iovec ret_room[2])
 {
     size_t there = inbox->end - inbox->begin;
@@ -219,6 +223,7 @@ int inbox_post(struct inbox *inbox, struct inbox_receive *receive)
         if (!message && aside->head.tag == receive->tag)
             message = aside;
     }
+    /* The receive goes into the list first, because both ends below remove it from the list. */
     list_append(&inbox->posted, &receive->place);
     if (message)
         rc = inbox_deliver(inbox, message, receive);

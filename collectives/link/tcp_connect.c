@@ -162,7 +162,7 @@ static void peer_dial(struct tcp_link *link, struct tcp_peer *peer)
     int fd = may_dial ? socket_dial(&peer->told.at) : -1;
 
     peer->starved = may_dial && fd < 0 && (errno == EMFILE || errno == ENFILE);
-    peer->dials += !peer->starved;
+    peer->dials += !peer->starved; /* a dial without a descriptor does not count */
     if (fd >= 0)
         probe_when_still(fd);
     tcp_replace(link, &peer->fd, fd);
@@ -292,9 +292,10 @@ static bool stranger_give_way(struct tcp_link *link)
     return guest != NULL;
 }
 
-/* Called when the link is starved of file descriptors, so that it can neither accept nor dial a
- * connection: for REST_US the link tries neither. HVD_E_LIMIT: no descriptor has been free for
- * STARVED_US. */
+/* Called when this process has no free file descriptor, so that the link can neither accept nor
+ * dial a connection: it tries neither for REST_US, and then tries again (0). HVD_E_LIMIT: all tries
+ * of the last STARVED_US have failed, and the caller gives the connections up. The time of the
+ * first failed try is starves_since_us; a try that succeeds sets it to 0. */
 static int link_rest(struct tcp_link *link)
 {
     int64_t now_us = clock_now_us();
@@ -317,13 +318,14 @@ static int stranger_accept_all(struct tcp_link *link)
         struct door_guest *guest;
         uint8_t challenge[TCP_CHALLENGE_BYTES];
 
+        /* a connection waits, but this process has no descriptor for it */
         if (fd < 0 && source_is_starved(link->listener, errno)) {
             if (!stranger_give_way(link))
                 return link_rest(link);
             continue;
         }
         link->starves_since_us = 0;
-        if (fd < 0)
+        if (fd < 0) /* no further connection waits */
             return 0;
         /* base/door.h chooses the strangers that are closed to make room, those first that have
          * sent nothing. Bytes that are still in the kernel count as sent. */
@@ -505,7 +507,7 @@ int tcp_link_connected(struct link *base, int64_t deadline_us, uint32_t *ret_ran
                            missing->rank);
         late = now_us >= deadline_us;
         drop_strangers(link, now_us - STRANGER_US);
-        if (poll_wait(link, now_us, deadline_us) <= 0)
+        if (poll_wait(link, now_us, deadline_us) <= 0) /* a time is over: the loop looks which */
             continue;
         for (size_t i = 0; i < link->peer_count; i++) {
             if (!is_ready(link, link->peers[i].polled))

@@ -114,6 +114,7 @@ static int seal_next(struct tcp_peer *peer)
             length += part;
         }
         part = TCP_HEAD_BYTES + request->length - request->written;
+        /* the record is full with a part of the head, or the send has no bytes left */
         if (request->written < TCP_HEAD_BYTES || !part)
             continue;
         part = part < RECORD_DATA_BYTES - length ? part : RECORD_DATA_BYTES - length;
@@ -258,7 +259,7 @@ int sealed_sort(struct tcp_peer *peer)
                         memcpy(room[i].iov_base, from + given, part);
                     given += part;
                 }
-                if (!given)
+                if (!given) /* a large message waits for its receive (inbox.h, HELD) */
                     return 0;
                 sealed->taken += given;
                 rc = inbox_fill(&peer->inbox, given);

@@ -158,8 +158,7 @@ int tcp_link_send(struct link *base, uint32_t rank, uint64_t tag, const void *by
 
     if (atomic_load(&link->cancelled))
         return HVD_E_REVOKED;
-    /* false: this is a send */
-    request = request_create(link, rank, false);
+    request = request_create(link, rank, false /* a send */);
     if (!request)
         return HVD_E_NOMEM;
     peer = request->peer;
@@ -194,13 +193,13 @@ int tcp_link_receive(struct link *base, uint32_t rank, uint64_t tag, void *bytes
     /* a peer that was connected and is gone may have sent bytes that the inbox still has */
     if (peer->state != TCP_READY && !peer->inbox.over)
         return HVD_E_LOST;
-    /* true: this is a receive */
-    request = request_create(link, rank, true);
+    request = request_create(link, rank, true /* a receive */);
     if (!request)
         return HVD_E_NOMEM;
     request->receive.tag = tag;
     request->receive.bytes = bytes;
     request->receive.length = length;
+    /* With sealed records the inbox may now take data of a record that was opened before. */
     if (inbox_post(&request->peer->inbox, &request->receive) ||
         (peer->sealed && peer->state == TCP_READY && sealed_sort(request->peer)))
         lose_peer(request->peer);
@@ -263,6 +262,8 @@ int tcp_link_wait(struct link *base, struct link_request *awaited)
             struct tcp_info info = { .tcpi_state = 0 };
             socklen_t length = sizeof(info);
 
+            /* poll has found nothing for LOOK_MS: asks the kernel whether the peer's host is dead
+             */
             if (ready == 0 && peer->state == TCP_READY &&
                 !getsockopt(peer->fd, IPPROTO_TCP, TCP_INFO, &info, &length) &&
                 info.tcpi_retransmits + info.tcpi_probes >= SILENT_REPEATS &&

@@ -86,7 +86,7 @@ void *aborter_run(void *arg)
             thread->watch.elsewhere = true;
             thread->watch.aborting_us = clock_now_us();
             pthread_mutex_unlock(&thread->mutex);
-            code = thread->nccl->revoke_comm(comm->nccl, 0);
+            code = thread->nccl->revoke_comm(comm->nccl, 0 /* no flags */);
             pthread_mutex_lock(&thread->mutex);
             thread->watch.aborting_us = 0;
             thread->watch.elsewhere = false;

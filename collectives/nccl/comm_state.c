@@ -310,7 +310,7 @@ static enum comm_activity advance_running(struct comm *comm)
         comm->posted = NULL;
         comm->blind = true;
         nccl_call_begin(thread);
-        code = thread->cuda->stream_wait(thread->stream, post->event, 0);
+        code = thread->cuda->stream_wait(thread->stream, post->event, 0 /* no flags */);
         nccl_call_end(thread);
         if (code) {
             drop_post(comm, &comm->taken);
@@ -331,7 +331,7 @@ static enum comm_activity advance_running(struct comm *comm)
         return COMM_MOVED;
     comm_state_begin_revoke(comm);
     nccl_call_begin(thread);
-    code = nccl->revoke_comm(comm->nccl, 0);
+    code = nccl->revoke_comm(comm->nccl, 0 /* no flags */);
     nccl_call_end(thread);
     return comm_state_is_revoked(code) ? COMM_MOVED : comm_die(comm);
 }

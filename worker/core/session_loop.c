@@ -51,6 +51,7 @@ void session_on_synced(struct session *session, const struct session_event *even
         return;
     }
     session->loop.at = LOOP_WAITING;
+    /* Not ENTERING: the round has died meanwhile, and the loop gets the order of the new state. */
     if (session->sm.state == SESSION_ENTERING)
         session_revoke(session, session->round, event->code, text_or(event, err_text(event->code)));
     else
@@ -107,8 +108,12 @@ void session_on_returned(struct session *session, const struct session_event *ev
         }
         finishes = true;
         break;
-    /* another code than HVD_HOSTS_UPDATED: train may have changed the state after the switch */
+    /* At the agreed check `train` was told to return HVD_HOSTS_UPDATED. It has returned another
+     * code, so it may have changed the state since then: the loop must restore the commit
+     * (went_on). */
     case SESSION_SWITCHED: session->loop.went_on |= event->code != HVD_HOSTS_UPDATED; break;
+    /* the job is done: a worker that has ended its training too has finished, any other returns
+     * HVD_DONE */
     case SESSION_DISMISSED: finishes = event->code == 0; break;
     case SESSION_LEFT:
     case SESSION_LOST: finishes = false; break;

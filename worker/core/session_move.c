@@ -19,7 +19,8 @@ void session_enter(struct session *session, const struct msg *round)
     struct place place = { .rank = 0 };
 
     ASSERT(session->loop.at == LOOP_WAITING && round->round > session->round);
-    /* The callers have checked that the round lists this worker: only memory can be missing. */
+    /* place_find needs memory. The callers have checked that the round lists this worker, so this
+     * is the only reason for a failure. */
     if (place_find(&round->u.round.members, session->incarnation, &place))
         session->list->failed = true;
     if (use_prepared)
@@ -100,6 +101,7 @@ void session_revoke(struct session *session, uint64_t round, int code, const cha
     (void)err_set(&dead->why, code, "%s", why);
     session->change = (struct session_change){ .next = 0 };
     session_stop_loop(session, HVD_E_REVOKED);
+    /* what is known of a later round stays, unless that round is dead too */
     if (session->prepared.round <= dead->revoked)
         session_forget_prepared(session);
     if (session->arrived.round <= dead->revoked)
@@ -208,7 +210,7 @@ void session_dismiss(struct session *session)
  * But a decision that was made earlier (to leave, or that the job is done) stays valid. */
 void session_lose(struct session *session, const char *why)
 {
-    if (!session->agent.connected)
+    if (!session->agent.connected) /* noted before: BYE came, and now the connection is closed */
         return;
     session->agent.connected = false;
     if (session->sm.state < SESSION_LEFT)

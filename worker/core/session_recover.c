@@ -95,6 +95,8 @@ void session_on_revoke(struct session *session, const struct msg *msg)
     trace_add(session->trace, session->now_us, "session: round %" PRIu64 " is revoked too",
               msg->round);
     note_revoke(session, msg->round);
+    /* RECOVERED: the driver waits for a RECOVERING of the later round too. REVOKED: that message
+     * follows when the loop has restored; now only the collectives of the later round are ended. */
     if (session->sm.state == SESSION_RECOVERED)
         send_recovering(session);
     else if (later)

@@ -111,7 +111,8 @@ void session_on_abandon(struct session *session, const struct msg *msg)
         session_forget_prepared(session);
     if (is_between(session->arrived.round, msg->round, next))
         session_forget_arrived(session);
-    if (!is_between(session->change.next, msg->round, next))
+    if (!is_between(session->change.next, msg->round,
+                    next)) /* no switch to such a round is planned */
         return;
     /* The loop has left train for a round that will never begin, and the other members may still
      * train or may have left too: so the session revokes the running round, and all go back to the
@@ -191,6 +192,7 @@ void session_on_round(struct session *session, const struct msg *msg)
         session_drop(session, msg,
                      "the round does not list this worker, which leaves at the agreed check");
     } else if (listed) {
+        /* - 1: all rounds before the one that has begun are dead */
         session_revoke(session, msg->round - 1, 0 /* nothing has failed in this worker */,
                        "a later round has begun");
         keep_round(session, msg);

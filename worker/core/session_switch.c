@@ -1,6 +1,7 @@
 /*
- * session_switch.c: all members leave train at the same check, agreed without a collective
- * (PROTOCOL.md: PENDING, NEXT_CHECK, SWITCH_AT).
+ * session_switch.c: all members leave train at the same check (a call of hvd_state_check or
+ * hvd_state_commit, counted within the round), agreed without a collective (PROTOCOL.md: PENDING,
+ * NEXT_CHECK, SWITCH_AT).
  *
  *     driver ──PENDING next──► worker ──NEXT_CHECK n──► driver ──SWITCH_AT k──► worker
  *              the loop goes on to check n          k is the largest n of all members
@@ -73,7 +74,7 @@ void session_on_check(struct session *session, const struct session_event *event
 
     ASSERT(loop->at == LOOP_TRAINING && !loop->check_waits);
     ASSERT(event->check >= loop->checks && event->check < UINT64_MAX);
-    loop->checks = event->check + 1;
+    loop->checks = event->check + 1; /* checks count from 0: this is the number of the next one */
     loop->check_waits = true;
     switch (session_state(session)) {
     case SESSION_ACTIVE:
@@ -87,9 +88,10 @@ void session_on_check(struct session *session, const struct session_event *event
             trace_add(session->trace, session->now_us,
                       "session: check %" PRIu64 " waits for SWITCH_AT", event->check);
         } else {
+            /* PENDING came when the number of the next check was not known: this is that check */
             if (change->next && !change->next_check_sent)
                 send_next_check(session, event->check);
-            session_answer(session, 0);
+            session_answer(session, 0 /* train goes on */);
         }
         return;
     case SESSION_SWITCHED:
@@ -148,10 +150,12 @@ void session_on_pending(struct session *session, const struct session_event *eve
     trace_add(session->trace, session->now_us, "session: a switch to round %" PRIu64 " is planned",
               next);
     begin_change(session, next);
-    /* the loop waits at a check because of an older planned switch */
+    /* The loop waits at check `checks` - 1 for the SWITCH_AT of an older switch, which this one
+     * replaces. NEXT_CHECK names this check, and the answer 0 lets the loop train on until the
+     * check after it. */
     if (session->loop.check_waits) {
         send_next_check(session, checks - 1);
-        session_answer(session, 0);
+        session_answer(session, 0 /* train goes on */);
     } else if (event->counted) {
         /* the number of the loop's next check is known: from the thread that counts checks, or from
          * the checks that have come here; the higher one is newer */
@@ -174,10 +178,11 @@ void session_on_switch_at(struct session *session, const struct msg *msg)
     trace_add(session->trace, session->now_us,
               "session: the switch to round %" PRIu64 " is agreed: at check %" PRIu64, next,
               msg->u.switch_at.check);
-    if (next > session->change.next)
+    if (next > session->change.next) /* the PENDING of this switch was lost */
         begin_change(session, next);
     session->change.agreed = true;
     session->change.check = msg->u.switch_at.check;
+    /* checks - 1: the number of the check at which the loop waits */
     if (session->loop.check_waits)
         switch_or_go_on(session, session->loop.checks - 1);
     else if (session->change.check < session->loop.checks)

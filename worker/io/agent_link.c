@@ -201,6 +201,7 @@ int agent_link_receive(struct agent_link *link, struct msg *ret_msg, struct hvd_
     struct frame frame;
     int rc;
 
+    /* Each pass first parses what the last read has left, and then reads again. */
     for (;;) {
         union {
             struct cmsghdr align;
@@ -223,7 +224,7 @@ int agent_link_receive(struct agent_link *link, struct msg *ret_msg, struct hvd_
                 return rc ? rc : 1;
             }
         }
-        if (link->fd < 0)
+        if (link->fd < 0) /* the link was cut, and its end was reported before */
             return 0;
         do
             got = recvmsg(link->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);

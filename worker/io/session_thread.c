@@ -152,6 +152,7 @@ static int hear_agent(struct session_thread *self)
         rc = 0;
         event = (struct session_event){ .kind = SESSION_MSG, .msg = &msg };
         if (msg.type == MSG_GRANTED || msg.type == MSG_FETCHED) {
+            /* an answer for another worker is dropped */
             if (msg.incarnation == self->incarnation)
                 mailbox_answer(&self->mailbox, &msg,
                                msg.type == MSG_GRANTED ? agent_link_take_fd(&self->link) : -1);
@@ -212,6 +213,7 @@ static int hear_mailbox(struct session_thread *self, struct said_list *said, boo
         sent.incarnation = self->incarnation;
         rc = agent_link_send(&self->link, &sent, &err);
         mailbox_sent(&self->mailbox);
+        /* the agent is gone: hear_agent will find the end of the stream, and tell the session */
         rc = rc == HVD_E_LOST ? 0 : rc;
     }
     return rc;
