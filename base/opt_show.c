@@ -289,7 +289,7 @@ static int config_print_end(struct config_writer *printer, const struct opt *row
     values_release(values);
     if (!rc)
         rc = buf_printf(printer->out, " # %s", source_text(origin->source, origin->where));
-    if (!rc && differ)
+    if (!rc && differ) /* a source of less weight (`beaten`) gives another value */
         rc = buf_printf(printer->out, ", not %s",
                         source_text(origin->beaten.source, origin->beaten.where));
     return rc ? rc : buf_append_text(printer->out, "\n");

@@ -274,10 +274,8 @@ static void blacklist_charge(struct blacklist *blacklist, struct blacklist_entry
         entry->since_us = now_us;
         entry->settled_us = now_us;
         entry->healthy_us = 0;
-        /* The budget of restarts counts all failures in its time window, also those that are
-         * forgiven. */
-        /* `before`: how many failures are in the time window of --slot-restarts without this
-         * one. */
+        /* `before`: how many failures are in the time window of --slot-restarts without this one,
+         * also those that are forgiven. */
         before = numbers_count_from(&entry->restarts, now_us - policy->restarts_window_us);
         numbers_add(&entry->restarts, now_us);
         memcpy(entry->reason, event->reason, strlen(event->reason) + 1);

@@ -69,7 +69,7 @@ int allreduce_run(struct operation *operation)
     bool offered = false;
     struct pieces pieces;
     struct stages stages;
-    uint32_t last;
+    uint32_t last; /* only the call of a rank that has called hvd_join uses it */
     int rc;
 
     pieces_init(&pieces, operation->call);

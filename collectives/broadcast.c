@@ -75,6 +75,7 @@ static int broadcast_pass_on(void *arg, size_t chunk, uint64_t turn)
     size_t length, at;
     int rc = 0;
 
+    /* the first lane_count members of each host have a lane, and send a share of the chunk each */
     if (members->host_count > 1 && local < members->lane_count) {
         at = share_of(chunk_bytes(cast, chunk), 1, local, members->lane_count, &length);
         rc = lane_broadcast(&group->lane, chunk_on_board(cast, turn) + at, length, cast->root_host);
@@ -136,7 +137,7 @@ int broadcast_run(struct operation *operation)
         .out = cast.is_here ? NULL : broadcast_take,
         .arg = &cast,
     };
-    uint32_t last;
+    uint32_t last; /* only the call of a rank that has called hvd_join uses it */
     int rc;
 
     pieces_init(&cast.pieces, call);

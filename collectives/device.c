@@ -246,6 +246,7 @@ void coll_part(struct coll *coll)
     pthread_t thread;
     int rc = 0;
 
+    /* Without the thread that limits the wait this member does not wait at all. */
     if (!coll->by_nccl || coll_has_failed(coll) ||
         thread_start(&thread, 0, limit_waiting, &parting))
         return;

@@ -174,7 +174,7 @@ static void put_line_locked(struct timeline *timeline, const struct line *line, 
     if (!file->used)
         timeline->first_us = now_us;
     added = page_file_add(file, line->text, line->used);
-    if (!added) {
+    if (!added) { /* the buffer is full: it is written out, and the line is added again */
         write_out(timeline);
         timeline->first_us = now_us;
         added = !timeline->broken.code && page_file_add(file, line->text, line->used);

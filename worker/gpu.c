@@ -147,7 +147,7 @@ int gpu_take_up(struct gpu_use *use, const struct gpu_marks *marks, struct CUstr
         code = device->cuda->stream_create(&use->own, CUDA_STREAM_NON_BLOCKING, 0);
     pthread_mutex_unlock(&use->lock);
     if (code == CUDA_OK)
-        code = device->cuda->stream_wait(use->own, marks->before, 0);
+        code = device->cuda->stream_wait(use->own, marks->before, 0 /* no flags */);
     rc = leave_and_judge(device, code, err);
     if (!rc)
         *ret_ours = use->own;

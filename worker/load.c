@@ -116,7 +116,7 @@ static int load_attempt(struct load *load, const char *path, struct hvd_err *err
         if (!rc)
             rc = load_check(load, one->entry, err);
     }
-    if (!rc)
+    if (!rc) /* from now on the live state may be of no commit */
         load->entries.state->live = 0;
     /* A state that a program has saved is that of one worker (round 0). The checkpoint of a job has
      * per-rank entries by rank, which are this worker's only if the job has as many ranks now. */

@@ -296,7 +296,7 @@ void requests_close(struct rounds *rounds)
     struct requests *requests = &rounds->requests;
 
     rounds_lock(rounds);
-    requests_end_persists(rounds, UINT64_MAX, HVD_E_STATE,
+    requests_end_persists(rounds, UINT64_MAX /* of every commit */, HVD_E_STATE,
                           "hvd_shutdown was called before the checkpoint was complete; wait first");
     requests->closing = true;
     pthread_cond_signal(&requests->work);

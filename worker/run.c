@@ -425,6 +425,7 @@ static int next_alone(hvd_state *state, bool trained, int code)
 
     if (rc)
         return rc;
+    /* notes whether the program uses CUDA by now; cuda_known tells it later */
     (void)cuda_if_used();
     timeline_events_enters(&state->worker->events, CAUSE_FIRST);
     rc = rounds_enter(state->worker->rounds, &alone, false /* nothing is connected yet */,

@@ -159,6 +159,7 @@ int saved_take(struct saved *saved, struct hvd_err *err)
     if (!rc && !settled && state->device && phase != STATE_IDLE)
         rc = rounds_judge(state->worker->rounds, err);
     rc = settled ? settled : rc;
+    /* the objects of the state, such as samplers, write down their progress as for a commit */
     for (size_t i = 0; i < state->owned.count; i++)
         state->owned.items[i].commits(state->owned.items[i].object);
     state->phase = STATE_COPYING;

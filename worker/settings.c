@@ -224,7 +224,7 @@ int settings_check_alone(struct hvd_err *err)
     bool is_counted = false;
     int rc = read_word("HVD_ALONE", settings_flags, "0 or 1", &alone, err);
 
-    if (rc || alone % 2)
+    if (rc || alone % 2) /* a word with an odd index in settings_flags means true */
         return rc;
     for (size_t i = 0; i < ARRAY_SIZE(launchers); i++) {
         const struct launcher *launcher = &launchers[i];

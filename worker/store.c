@@ -80,7 +80,7 @@ static int store_call(const char *name, hvd_store_scope scope, struct msg_store 
     }
     if (channel->done) {
         rc = channel->code;
-        why = ret_result->text;
+        why = ret_result->text; /* the next line writes the text of the answer there */
         *ret_result = *channel;
     } else if (!rc) {
         rc = HVD_E_TIMEOUT;

@@ -285,7 +285,7 @@ int meet_open(const char *host, struct meet **ret_meet, struct hvd_err *err)
         rc = err_set(err, HVD_E_LIMIT,
                      "no descriptor is left for the connections between workers; raise the limit "
                      "of open files (ulimit -n)");
-    else if (VEC_RESERVE(&meet->polled, 2, LIMIT_WORKERS))
+    else if (VEC_RESERVE(&meet->polled, 2 /* the listener and `wake` */, LIMIT_WORKERS))
         rc = err_set(err, HVD_E_NOMEM,
                      "no memory for the port at which workers meet; free memory on this host");
     if (!rc) {

@@ -141,6 +141,8 @@ void calls_release(struct calls *calls)
  * later, on the NCCL thread. The plan must not point into `call`, which may be gone by then. */
 int calls_plan(struct calls *calls, const struct coll_call *call, uint32_t rank, uint32_t size)
 {
+    /* the most calls of NCCL that this call can become; an alltoall: a send and a receive for each
+     * member */
     size_t most = call->kind == COLL_ALLTOALL ? 2 * (size_t)size
                   : call->counts              ? size
                   : call->pieces              ? call->piece_count

@@ -143,7 +143,7 @@ bool pool_locate(const void *at, size_t bytes, struct pool_locator *ret_locator)
     pthread_rwlock_rdlock(&pool.lock);
     above = up_to(at);
     if (above > 0) {
-        found = &pool.items[above - 1];
+        found = &pool.items[above - 1]; /* the last one that begins at `at` or below it */
         offset = (uintptr_t)at - (uintptr_t)pool_begin_of(found);
         room = found->memory.bytes - PAGE_BYTES;
         inside = offset <= room && bytes <= room - offset;

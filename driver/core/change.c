@@ -153,10 +153,10 @@ static void change_give_up(struct core *core, const struct worker *culprit, cons
                       true /* excused: the worker is not to blame */, core->config.kill_grace_us);
 }
 
-/* Gives up a change whose deadline has passed. A member that has not come to a check in time may
- * itself wait for another member in a collective. So a member is to blame only if other members
- * wait at a check. Without a member to blame the change is abandoned, and the waiting members go
- * on. */
+/* Called by core.c when the deadline of change_by has passed: gives the change up. A member that
+ * has not come to a check (a call of hvd_state_check) in time may itself wait for another member in
+ * a collective. So a member is to blame only if other members wait at a check. Without a member to
+ * blame the change is abandoned, and the waiting members go on. */
 void change_expire(struct core *core)
 {
     core->change.deadline_us = TIME_NEVER;
@@ -170,7 +170,7 @@ void change_expire(struct core *core)
 
 /* Handles PREPARED of a worker of core->next: the worker is connected for the next round, or cannot
  * connect (a code other than 0), and then the change is given up. When all are connected, the
- * members are asked for their next check (PENDING). */
+ * members are asked for the number of their next check, a call of hvd_state_check (PENDING). */
 void change_on_prepared(struct core *core, struct worker *worker, const struct msg *msg)
 {
     char name[WORKER_NAME_MAX];

@@ -247,9 +247,10 @@ static void checkpoint_hold(struct core *core, uint64_t at, bool only)
     }
 }
 
-/* Begins an attempt, if one is due and possible. Called while none runs. Normally all members must
- * train. A job that is to end, or whose hosts all leave (`urgent`), may be recovering: then the
- * attempt takes the commits that the agents keep, also those of dead members (`standing`). */
+/* Begins an attempt, if one is due and possible. Called by checkpoint_look while none runs.
+ * Normally all members must train. A job that is to end, or whose hosts all leave (`urgent`), may
+ * be recovering: then the attempt takes the commits that the agents keep, also those of dead
+ * members (`standing`). */
 static void checkpoint_begin(struct core *core)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;

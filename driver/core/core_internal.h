@@ -366,7 +366,7 @@ struct core_over {
     int64_t joins_until_us;
     int exit_code;
     char exit_text[LIMIT_REASON_BYTES + 1];
-    char late_failure[LIMIT_REASON_BYTES + 1]; /* the text of the first of them */
+    char late_failure[LIMIT_REASON_BYTES + 1]; /* the text of the first late failure */
     /* how many hosts with workers were not told that the job ends, and some of their names */
     uint32_t untold;
     char untold_names[LIMIT_REASON_BYTES / 2];

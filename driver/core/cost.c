@@ -105,7 +105,7 @@ void cost_end(struct core *core)
 
     core->costs.lost_us = TIME_NEVER;
     core->costs.size_before = core->current.members.count;
-    if (!cost_is_known(core))
+    if (!cost_is_known(core)) /* an earlier driver has begun this change */
         return;
     /* At a switch the members trained until they changed over. In other changes they did not train
      * from the beginning of the change on, so the pause is the whole change. */

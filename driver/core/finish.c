@@ -101,7 +101,7 @@ static void finish_note_failure(struct core *core, struct worker *worker,
     const struct worker *other;
     char name[WORKER_NAME_MAX], first[WORKER_NAME_MAX];
 
-    if (worker->failure.text)
+    if (worker->failure.text) /* the message has come twice */
         return;
     if (said->code == HVD_E_EXCEPTION)
         what = "the worker's program raised an exception";

@@ -181,7 +181,8 @@ static void hello_resume_rounds(struct core *core, struct core_host *host)
     }
     if (next->number && (joining || trained))
         tell_host(core, host, msg_of_prepare(core, next));
-    /* PENDING asks for the next check of a worker that trains; a joiner makes no checks. */
+    /* PENDING asks a worker that trains for its next call of hvd_state_check; a joiner makes none.
+     */
     if (next->number && trained && core->job == JOB_PENDING)
         tell_host(core, host, msg_of_pending(core));
     /* rounds.told is the highest number that a round was prepared with. No round is being prepared

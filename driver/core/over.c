@@ -386,6 +386,7 @@ static bool over_is_hopeless(const struct core *core)
 {
     bool any = false;
 
+    /* the job has workers, or ends already */
     if (core->roster.staying || core->roster.going || core->job > JOB_RECOVERING)
         return false;
     for (size_t i = 0; i < core->listing.list.count; i++) {

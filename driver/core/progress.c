@@ -258,6 +258,8 @@ static void progress_count_starts(struct core *core, struct core_host *host, uin
     if (progress->pending && most <= core->config.progress_restarts)
         return;
     if (!progress->pending) {
+        /* Workers that were launched before the last counted failure count for the slot alone: for
+         * the job they belong to that failure. */
         if (starts->incarnation > progress->counted_launched) {
             progress->failures++;
             progress->counted_launched = starts->launched;

@@ -347,8 +347,9 @@ static bool recovery_choose(struct core *core, const struct election *election,
     return true;
 }
 
-/* Chooses the members and the commit of the next round, and begins it if it has at least `least`
- * members. Survivors come first in the order of their ranks, so old members keep low ranks. */
+/* Called by recovery_look_first and recovery_look, each time that a round may be possible: chooses
+ * the members and the commit of the next round, and begins it if it has at least `least` members.
+ * Survivors come first in the order of their ranks, so old members keep low ranks. */
 static void recovery_form(struct core *core, enum msg_cause cause, size_t least)
 {
     struct round *next = &core->next;

@@ -27,6 +27,7 @@ static void reported_keep_point(struct core_report *report, int64_t at_us, doubl
         /* the values came from two hosts, whose clocks may differ: the series never goes back in
          * time */
         at_us = points[count - 1].at_us;
+    /* The last point is too near to the one before it: the new point replaces it. */
     if (count >= 2 && at_us - points[count - 2].at_us < report->gap_us)
         count--;
     if (count == LIMIT_REPORT_POINTS) {
@@ -65,7 +66,7 @@ void reported_on_beat(struct core *core, struct core_host *host, const struct ms
 
         while (at < reported->count && strcmp(reported->items[at]->name, item->name) != 0)
             at++;
-        if (at == LIMIT_REPORTS)
+        if (at == LIMIT_REPORTS) /* there is no room for one more name */
             continue;
         if (at == reported->count) {
             report = mem_zalloc(sizeof(*report));

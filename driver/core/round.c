@@ -158,8 +158,8 @@ struct msg *msg_of_prepare(struct core *core, const struct round *round)
     return msg;
 }
 
-/* Makes a PENDING: it asks each member of the current round for the number of its next check, for
- * the switch to core->next. */
+/* Makes a PENDING: it asks each member of the current round for the number of its next check (a
+ * call of hvd_state_check or hvd_state_commit), for the switch to core->next. */
 struct msg *msg_of_pending(struct core *core)
 {
     struct msg *msg = tell_msg(core, MSG_PENDING, 0, core->current.number);
@@ -169,7 +169,7 @@ struct msg *msg_of_pending(struct core *core)
 }
 
 /* Makes a SWITCH_AT for the members of the round before: they change over to the current round at
- * the agreed check. */
+ * the agreed check (the call of hvd_state_check at which all of them leave the round before). */
 struct msg *msg_of_switch(struct core *core)
 {
     struct msg *msg = tell_msg(core, MSG_SWITCH_AT, 0, core->current.previous);
@@ -591,7 +591,7 @@ void round_revoke(struct core *core, const struct worker *lost, const char *why)
 
 /* A worker that was in the state `was` is lost: abandons the change of which the worker was a part,
  * and revokes its round. `may_block_switch`: the worker was leaving, and other members may need it
- * to reach the agreed check. */
+ * to come to the agreed check, the call of hvd_state_check at which all members switch. */
 void round_lost(struct core *core, const struct worker *worker, enum worker_state was,
                 const char *why)
 {

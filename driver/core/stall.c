@@ -175,7 +175,8 @@ static void stall_look_later(struct core *core)
 /* Ends the guilty workers when a wait has lasted for --stall-shutdown. If there is no guilty
  * worker, all workers wait for each other, and the round is revoked. The round is also revoked if
  * only workers of one host wait: a worker that really does not move is ended when it does not stop
- * for the recovery. A wait at a check is left to change.c, which abandons the change. */
+ * for the recovery. A wait at a check (a call of hvd_state_check) is left to change.c, which
+ * abandons the change. */
 static void stall_judge(struct core *core)
 {
     char text[TIME_TEXT_MAX];
@@ -384,8 +385,9 @@ static bool stall_end_absent(struct core *core, worker_is_fn *is_absent, worker_
     return any;
 }
 
-/* Called when members have not answered PENDING in time: ends those that do not wait themselves
- * while others wait at a check. False: there is none, and the caller abandons the change. */
+/* Called by change.c when members have not answered PENDING in time: ends those that do not wait
+ * themselves while others wait at a check (a call of hvd_state_check). False: there is none, and
+ * the caller abandons the change. */
 bool stall_end_unchecked(struct core *core)
 {
     return stall_end_absent(

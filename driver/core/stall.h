@@ -5,7 +5,8 @@
  * go back to their last commit.
  *
  * In three phases no worker can report a wait: in a recovery, in the first step of a round, and on
- * the way to a check. In these phases the driver knows by itself which workers have not come.
+ * the way to a check (a call of hvd_state_check). In these phases the driver knows by itself which
+ * workers have not come.
  */
 #ifndef DRIVER_CORE_STALL_H
 #define DRIVER_CORE_STALL_H

@@ -220,7 +220,7 @@ const char *tokens_use(struct core *core, const char *id, const char *host)
     if (!first)
         return NULL;
     if (token_note_use(token, host)) {
-        core_fail(core);
+        core_fail(core); /* no memory: the host gets no answer */
         return NULL;
     }
     record = tell_record(core, JOURNAL_TOKEN);

@@ -27,7 +27,8 @@ _Static_assert(LIMIT_STORE_KEY_BYTES <= LIMIT_REASON_BYTES,
 static const char hex[] = "0123456789abcdef";
 
 /* True: the values of this round can still be used: its members train, or have not passed the
- * agreed check of a switch. Round 0 stands for the whole job, whose values can always be used. */
+ * agreed check (the call of hvd_state_check at which all leave) of a switch. Round 0 stands for the
+ * whole job, whose values can always be used. */
 bool values_stand(const struct core *core, uint64_t round)
 {
     const struct round *current = &core->current;

@@ -321,6 +321,8 @@ bool core_missing(const struct core *core, int64_t now_us, size_t *at,
         int64_t until_us = time_add(host->heard_us, waits_us);
         bool lost = host->agent != AGENT_THERE && host->hung_up_us;
 
+        /* The agent is connected, and was told; or none was started (no key); or it has ended by
+         * itself. */
         if ((!lost && host->agent != AGENT_AWAY) || !host->key.version || until_us <= now_us)
             continue;
         *ret_missing = (struct core_missing){ host->name, host->key.version, host->key.old,

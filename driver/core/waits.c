@@ -33,7 +33,8 @@ bool waits_is_waiting(const struct core *core, const struct worker *worker)
     return waits_is_reported(core, worker) && !worker->wait.itself;
 }
 
-/* True: the worker has reported that it waits at a check, where all members meet. */
+/* True: the worker has reported that it waits at a check (a call of hvd_state_check or
+ * hvd_state_commit), where all members meet. */
 bool waits_is_at_check(const struct core *core, const struct worker *worker)
 {
     return waits_is_waiting(core, worker) && worker->wait.at_check;

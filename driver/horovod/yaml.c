@@ -370,6 +370,7 @@ int horovod_yaml(struct opt_set *set, const char *path, struct span text, struct
     char quoted[TEXT_QUOTE_MAX];
     int rc;
 
+    /* errors show a long or unclean path in quotes, and cut */
     if (strlen(path) >= PLACE_MAX / 2 || !text_is_clean(path, strlen(path)) || strchr(path, '\n'))
         reader.path = text_quote(path, strlen(path), quoted);
     if (text.length > LIMIT_CONFIG_TEXT_BYTES)

@@ -464,6 +464,7 @@ static int etcd_store_claim(struct store *store, uint64_t token, const char *who
             rc = etcd_grant(self, err);
         if (!rc)
             rc = etcd_try_claim(self, &seen, &owner, &won, err);
+        /* 0 without `won`: another driver was faster, and the loop looks again at what it holds */
         if (won || (rc && rc != HVD_E_FULL) ||
             (rc && clock_now_us() >= began_us + ETCD_OPEN_PATIENCE_US))
             return rc;

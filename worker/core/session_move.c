@@ -33,7 +33,7 @@ void session_enter(struct session *session, const struct msg *round)
     session->change = (struct session_change){ .next = 0 };
     session->draining = false;
     session->loop.entered = false;
-    session->loop.went_on = false; /* train has not come to an agreed check of this round yet */
+    session->loop.went_on = false; /* train has come to no agreed check in this round yet */
     session->loop.checks = 0;
     session->loop.at = LOOP_ENTERING;
     session_do(session, (struct session_action){
