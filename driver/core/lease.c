@@ -6,6 +6,7 @@
  */
 #include "driver/core/lease.h"
 
+#include "driver/core/checkpoint.h"
 #include "driver/core/keys.h"
 #include "driver/core/loss.h"
 #include "driver/core/over.h"
@@ -126,6 +127,7 @@ static void lease_lose_host(struct core *core, struct core_host *host, const cha
     if (host->agent == AGENT_THERE) {
         tell_close(core, host, why);
         roster_disconnect(core, host);
+        checkpoint_on_lost(core, host);
     }
     if (!host->hung_up_us)
         host->hung_up_us = core->now_us;
@@ -267,6 +269,7 @@ void lease_expire(struct core *core)
             if (host->agent == AGENT_THERE) {
                 tell_close(core, host, "silent for longer than the lease");
                 roster_disconnect(core, host);
+                checkpoint_on_lost(core, host);
             }
             /* The host may have come back without its agent, so the start of an agent is requested
              * again. */

@@ -107,6 +107,22 @@ TAPE_CASE(an_agent_that_comes_back_is_told_what_is_over,
                  "    | b < RELEASE try 1\n"
                  "    | " HOLD_2)
 
+/* The connections to all agents break during an attempt, since the driver's machine is cut off. No
+ * agent is blamed for an answer that its connection has lost. */
+TAPE_CASE(a_driver_that_is_cut_off_gives_the_attempt_up,
+          JOB "wait 9s\n"
+              "silent a\n"
+              "silent b\n"
+              "wait 9500ms | " HOLD_1 "wait 1s | close a: silent for longer than the lease\n"
+              "    | b < RELEASE try 1\n"
+              "    | start a\n"
+              "    | close b: silent for longer than the lease\n"
+              "    | start b\n"
+              "hello a #1:0\n"
+              "hello b #2:0 | b < WELCOME_AGENT term 1\n"
+              "    | b < RELEASE try 1\n"
+              "    | " HOLD_2)
+
 /* A disk is full: the operator is told, and the next attempt comes after the interval. */
 TAPE_CASE(a_file_that_cannot_be_written_fails_the_attempt,
           SAVING LAST_FILE " code=-7 text=full | a,b < RELEASE try 1\n" LAST_FILE " |\n"
