@@ -34,6 +34,7 @@
     KIND(DISCOVERY_WORKS, "discovery_works")           \
     KIND(DRAIN_BEGUN, "drain_begun")                   \
     KIND(DRAIN_ENDED, "drain_ended")                   \
+    KIND(DRIVER_ASLEEP, "driver_asleep")               \
     KIND(DRIVER_FOLLOWS, "driver_follows")             \
     KIND(DRIVER_ORPHANED, "driver_orphaned")           \
     KIND(DRIVER_STARTED, "driver_started")             \
@@ -111,7 +112,6 @@ struct facts {
         int64_t pause_us, agree_us, rebuild_us, state_us, first_step_us;
     } cost; /* the times of a change of the membership, as the verb "changes" shows them */
 };
-
 #define FACTS(...) (&(struct facts){ __VA_ARGS__ })
 
 /* Returns the name of a kind; KIND_NONE has "". */

@@ -104,6 +104,8 @@ static int take_lock(struct job_folder *folder, bool takeover, bool *ret_alone, 
         rc = lock_take_over(path, &folder->lock_fd, err);
     }
     mem_free(path);
+    if (!rc)
+        folder->former = holder;
     if (rc != HVD_E_BUSY)
         return rc;
     return err_set(err, rc,

@@ -17,6 +17,8 @@
 
 #include "driver/store/etcd_store.h"
 
+#include <sys/types.h>
+
 struct job_folder_wish {
     const char *state_dir; /* NULL: the folder with the job's name in the user's state directory */
     const char *job;       /* NULL: the job that is in the folder already, or a new name */
@@ -34,6 +36,7 @@ struct job_folder {
     struct store *store; /* job.db or etcd, which this driver has claimed */
     struct job_facts facts;
     bool resumed; /* an earlier driver has already run this job */
+    pid_t former; /* the driver that had the lock before; 0: none, or not known */
 };
 
 /*

@@ -62,8 +62,9 @@ struct run {
     char token[TOKEN_TEXT_MAX]; /* the token in --token-file; "": none */
     struct launch_config launch;
     struct output_config output;
-    char **ssh_args, **launcher;  /* words, and a NULL at the end; launcher is NULL: ssh */
-    char agent[LIMIT_PATH_BYTES]; /* the path of this machine's hvd-agent */
+    char **ssh_args, **launcher;         /* words, and a NULL at the end; launcher is NULL: ssh */
+    char agent[LIMIT_PATH_BYTES];        /* the path of this machine's hvd-agent */
+    char journal[LIMIT_PATH_BYTES + 16]; /* the path of job.db */
     char cwd[LIMIT_PATH_BYTES];
     struct run_checkpoints checkpoints;
     char *const *command; /* the words of the workers' command, and a NULL at the end */
@@ -81,6 +82,16 @@ static int run_complain(int status, const struct hvd_err *err)
 {
     fprintf(stderr, "%s: %s\n", program, err->text);
     return status;
+}
+
+/* A driver cannot go on. `runs`: its job does, and its parent starts the next driver, or gives up.
+ */
+static int run_break_down(bool runs, const struct hvd_err *err)
+{
+    if (!runs)
+        return run_complain(RUN_BROKEN, err);
+    log_error(JOB, "the driver cannot go on: %s", err->text);
+    return RUN_BROKEN;
 }
 
 /* Reads how the job was started: from its folder, or from the store in etcd. */
@@ -365,6 +376,8 @@ static int configure(struct run *run, struct hvd_err *err)
     if (!found)
         snprintf(run->agent, sizeof(run->agent), "hvd-agent");
     run->launch.local_path = run->agent;
+    snprintf(run->journal, sizeof(run->journal), "%s/job.db", run->folder.path);
+    run->core.journal = run->has_store ? run->store.url : run->journal;
     /* This limit is 9/10 of the core's limit for the same start, so that the error of ssh comes
      * first. */
     run->launch.limit_us = options->agent_timeout_us / 10 * 9;
@@ -390,6 +403,25 @@ static int exit_status(int code, int signal)
     case CORE_REPLACED: return signal ? 128 + signal : RUN_REPLACED;
     default: return RUN_FAILED;
     }
+}
+
+/* Says that the job begins, or goes on. The end of a driver that no parent has told is news. */
+static void run_say_begin(const struct run *run)
+{
+    const struct job_folder *folder = &run->folder;
+    const char *job = folder->facts.job;
+    bool known = run->order.former || run->options.takeover || run->options.stop;
+
+    if (!folder->resumed)
+        log_info(JOB, "job %s begins, its state is in %s", job, folder->path);
+    else if (known || !folder->former || folder->former == getpid())
+        log_info(JOB, "job %s is taken over, its state is in %s", job, folder->path);
+    else
+        log_warning(
+            JOB,
+            "job %s is taken over, because its driver (pid %d) has ended before the job; its "
+            "state is in %s",
+            job, (int)folder->former, folder->path);
 }
 
 /* Runs the event loop until the job has ended, and prints the last line on standard error. Returns
@@ -433,8 +465,7 @@ static int drive_job(struct run *run, struct hvd_err *err)
     struct loop_end end;
     int status;
 
-    log_info(JOB, "job %s %s, its state is in %s", job,
-             run->folder.resumed ? "is taken over" : "begins", run->folder.path);
+    run_say_begin(run);
     run->folder.store = NULL; /* loop_run takes the store over */
     if (!loop_run(&config, &end, err)) {
         status = exit_status(end.code, end.signal);
@@ -456,7 +487,7 @@ static int drive_job(struct run *run, struct hvd_err *err)
     /* This driver cannot go on, but the agents may run on without a driver. The parent process
      * (order.restarts) starts the next driver; without one the user is told how to. */
     if ((!end.begun && !run->folder.resumed) || run->order.restarts)
-        return run_complain(RUN_BROKEN, err);
+        return run_break_down(end.begun || run->folder.resumed, err);
     fprintf(stderr,
             "%s: %s\n%s: job %s trains on without a driver for %s; take it over with: %s "
             "--resume %s%s%s\n",
@@ -503,7 +534,7 @@ static int no_folder(const struct run *run, int rc, const struct hvd_err *err)
     int status;
 
     if (rc != HVD_E_NOTFOUND && rc != HVD_E_EXISTS && rc != HVD_E_STATE && rc != HVD_E_BUSY)
-        return run_complain(RUN_BROKEN, err);
+        return run_break_down(run->order.job, err);
     if (!run->order.job)
         return run_complain(RUN_USAGE, err);
     if (rc != HVD_E_STATE)
@@ -714,9 +745,9 @@ static bool await_job(struct run *run, int *ret_status)
     rc = standby_wait(&run->store, job, &ended, &facts, &err);
     explicit_bzero(facts.key, sizeof(facts.key));
     if (!rc && !ended) {
-        log_info(JOB,
-                 "standby for job %s: the job has no driver, so this process takes the job over",
-                 job);
+        log_warning(JOB,
+                    "standby for job %s: the job has no driver, so this process takes the job over",
+                    job);
         return true;
     }
     *ret_status = rc ? run_complain(RUN_BROKEN, &err) : RUN_FINISHED;

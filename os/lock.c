@@ -20,6 +20,19 @@
  * moment. */
 #define TRIES 100
 
+/* Returns the pid in the file of a lock; 0: there is none. */
+static pid_t lock_read_pid(int fd)
+{
+    char text[PID_TEXT];
+    ssize_t got = pread(fd, text, sizeof(text), 0);
+    struct span line = span_trim((struct span){ text, got > 0 ? (size_t)got : 0 });
+    uint64_t pid = 0;
+
+    if (line.length > 0 && line.at[line.length - 1] == '\n')
+        line.length--;
+    return text_parse_u64(line, 1, INT32_MAX, "a pid", &pid, NULL) ? 0 : (pid_t)pid;
+}
+
 /* Takes the lock of the file without waiting, and writes the pid of this process into the file.
  * HVD_E_BUSY: another process holds the lock, and *ret_holder is its pid (0: not known). */
 int lock_take(const char *path, int *ret_fd, pid_t *ret_holder, struct hvd_err *err)
@@ -36,15 +49,8 @@ int lock_take(const char *path, int *ret_fd, pid_t *ret_holder, struct hvd_err *
         if (fd < 0)
             return remedy_set(err, path, "cannot lock it", errno);
         number = flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;
-        if (number == EWOULDBLOCK) {
-            ssize_t got = pread(fd, text, sizeof(text), 0);
-            struct span line = span_trim((struct span){ text, got > 0 ? (size_t)got : 0 });
-            uint64_t pid = 0;
-
-            if (line.length > 0 && line.at[line.length - 1] == '\n')
-                line.length--;
-            *ret_holder = text_parse_u64(line, 1, INT32_MAX, "a pid", &pid, NULL) ? 0 : (pid_t)pid;
-        }
+        if (!number || number == EWOULDBLOCK)
+            *ret_holder = lock_read_pid(fd);
         if (!number && (fstat(fd, &mine) || lstat(path, &there) || mine.st_ino != there.st_ino ||
                         mine.st_dev != there.st_dev))
             number = ESTALE;

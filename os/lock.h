@@ -11,10 +11,10 @@
 
 /*
  * Takes the lock without waiting; creates the file (mode 0600) when it is missing. HVD_E_BUSY:
- * another process holds the lock, and *ret_holder is its pid, or 0 when the pid is not known
- * (*ret_holder is set only then). Other errors: HVD_E_NOTFOUND, HVD_E_DENIED, HVD_E_FULL,
- * HVD_E_UNSUPPORTED, HVD_E_IO. Closing the descriptor releases the lock; programs that are started
- * do not inherit the descriptor.
+ * another process holds the lock, and *ret_holder is its pid, or 0 when the pid is not known. 0:
+ * *ret_holder is the pid of the last holder, 0 if there was none. Other errors: HVD_E_NOTFOUND,
+ * HVD_E_DENIED, HVD_E_FULL, HVD_E_UNSUPPORTED, HVD_E_IO. Closing the descriptor releases the lock;
+ * programs that are started do not inherit the descriptor.
  */
 int lock_take(const char *path, int *ret_fd, pid_t *ret_holder, struct hvd_err *err) MUST_CHECK;
 

@@ -15,7 +15,11 @@
 enum core_join { JOIN_NO, JOIN_ALONE, JOIN_LISTED };
 
 struct core_config {
-    const char *job; /* borrowed while the core lives */
+    /* The name of the job; where its journal is, a file or a URL, for the log (NULL: not known).
+     * Borrowed while the core lives. */
+    struct {
+        const char *job, *journal;
+    };
     uint32_t np;     /* the first round begins with at least this many workers */
     uint32_t min_np; /* no later round has fewer members */
     uint32_t max_np; /* no round has more members */

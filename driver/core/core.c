@@ -161,6 +161,7 @@ static void core_set_time(struct core *core, const struct event *event)
     int64_t gap_us = event->now_us - core->now_us, since_us = core->out.held_since_us;
     bool asleep = gap_us > 2 * core->config.beat_us;
     bool was_held = since_us != TIME_NEVER, is_held = event->held_us >= core->config.beat_us;
+    const char *journal = core->config.journal;
     char text[TIME_TEXT_MAX];
 
     ASSERT(gap_us >= 0 || event->kind == EVENT_START);
@@ -172,8 +173,9 @@ static void core_set_time(struct core *core, const struct event *event)
     if (is_held && !was_held) {
         core->out.held_since_us = core->now_us - event->held_us;
         CORE_WARN(core, FACTS(.kind = KIND_JOURNAL_STALLED, .took_us = event->held_us),
-                  "the journal has not been written for %s: changes of the job wait for it, "
+                  "the journal%s%s%s has not been written for %s: changes of the job wait for it, "
                   "training goes on, and no worker is judged for what it was not told",
+                  journal ? " (" : "", journal ? journal : "", journal ? ")" : "",
                   time_brief(event->held_us, text));
     } else if (was_held && !is_held) {
         core->out.held_since_us = TIME_NEVER;
@@ -181,10 +183,16 @@ static void core_set_time(struct core *core, const struct event *event)
                    "the journal is written again after %s: changes of the job go on",
                    time_brief(core->now_us - since_us, text));
     }
+    if (core->out.awake && asleep && gap_us >= core->config.lease_us)
+        CORE_WARN(core, FACTS(.kind = KIND_DRIVER_ASLEEP, .took_us = gap_us),
+                  "the driver has not run for %s, because its process was stopped, or its machine "
+                  "was asleep or too busy: no host is judged for that time",
+                  time_brief(gap_us, text));
     if (is_held && !was_held && !asleep)
         gap_us = event->held_us;
     if (asleep || was_held || is_held)
         core_move_deadlines(core, gap_us, asleep);
+    core->out.awake = core->out.awake || event->kind != EVENT_START;
 }
 
 /* True: the time at_us has come. False: the time has not come, and a step at at_us is requested. */

@@ -155,6 +155,7 @@ struct core_step {
 struct core_out {
     struct action_list *list;
     int64_t held_since_us; /* since when actions wait for the journal; TIME_NEVER: not for long */
+    bool awake; /* a step after the first one was made; before it the driver waits for its store */
     /* tell_msg and tell_record return these two when no memory is left; then the step has failed */
     struct msg spare;
     struct journal_record spare_record;

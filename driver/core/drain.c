@@ -52,10 +52,12 @@ static void drain_until(struct core *core, struct core_host *host, uint32_t slot
                             .slot = slot,
                             .cause = who,
                             .left_us = left_us };
-    CORE_TRACE(core, &facts, "%s%s is drained %s%s: %s", host->name,
-               slot == EVENT_WHOLE_HOST ? "" : tell_text(core, ":%" PRIu32, slot),
-               left_us == TIME_NEVER ? "without a deadline" : "within ",
-               left_us == TIME_NEVER ? "" : text, who);
+    /* An operator knows of the own drain; a machine that goes away is news. */
+    core_say(core, slot == EVENT_WHOLE_HOST && host->notice.given ? TRACE_WARNING : TRACE_INFO,
+             &facts, "%s%s is drained %s%s: %s", host->name,
+             slot == EVENT_WHOLE_HOST ? "" : tell_text(core, ":%" PRIu32, slot),
+             left_us == TIME_NEVER ? "without a deadline" : "within ",
+             left_us == TIME_NEVER ? "" : text, who);
     drain_record(core, host, slot, time_add(core->wall_us, left_us));
     core_want_timer(core, until_us);
     /* The workers that have to go are marked now, not at the end of the step: from now on the death

@@ -162,15 +162,21 @@ static void scribe_drop_all(struct list *list)
 }
 
 /* Decides about a failed write; the caller holds the lock. If the failure may be temporary, waits
- * for RETRY_US and returns true: the write is tried again. */
-static bool wait_for_retry(struct scribe *scribe, int rc)
+ * for RETRY_US and returns true: the write is tried again. The first failure in a row is logged. */
+static bool wait_for_retry(struct scribe *scribe, int rc, const struct hvd_err *err)
 {
+    char patience[TIME_TEXT_MAX];
     int64_t now_us = clock_now_us();
 
     if (rc != HVD_E_BUSY && rc != HVD_E_FULL && rc != HVD_E_NOMEM)
         return false;
-    if (!scribe->failing_since_us)
+    if (!scribe->failing_since_us) {
         scribe->failing_since_us = now_us;
+        pthread_mutex_unlock(&scribe->lock); /* a slow reader of the log must not stop the loop */
+        log_warning(STORE, "%s; tried again for %s, and changes of the job wait meanwhile",
+                    err->text, time_brief(SCRIBE_PATIENCE, patience));
+        pthread_mutex_lock(&scribe->lock);
+    }
     if (now_us - scribe->failing_since_us >= SCRIBE_PATIENCE)
         return false;
     /* A new write wakes the thread earlier; it then waits for the rest of the time. */
@@ -276,7 +282,7 @@ static void *scribe_thread(void *arg)
             /* A write has also checked the owner. */
             check_at_us = clock_now_us() + scribe->check_us;
         }
-        if (rc && !wait_for_retry(scribe, rc)) {
+        if (rc && !wait_for_retry(scribe, rc, &err)) {
             scribe->rc = rc;
             scribe->err = err;
             wake_loop(scribe);

@@ -50,7 +50,7 @@ TEST(a_second_taker_learns_the_holder)
     char who[64];
 
     CHECK_OK(t, lock_take(path, &fd, &holder, NULL));
-    CHECK_INT(t, holder, ==, -1);
+    CHECK_INT(t, holder, ==, 0);
     CHECK_INT(t, fcntl(fd, F_GETFD) & FD_CLOEXEC, !=, 0);
     CHECK_INT(t, fstat(fd, &st), ==, 0);
     CHECK_INT(t, st.st_mode & 0777, ==, 0600);
@@ -61,7 +61,9 @@ TEST(a_second_taker_learns_the_holder)
     CHECK_HAS(t, err.text, who);
     CHECK_HAS(t, err.text, path);
     close_fd(&fd);
+    holder = -1;
     CHECK_OK(t, lock_take(path, &fd, &holder, NULL));
+    CHECK_INT(t, holder, ==, getpid()); /* the last holder */
 }
 
 /* However it ends. */
