@@ -11,6 +11,7 @@
 #include "os/clock.h"
 #include "os/process.h"
 #include "tests/chaos/arena_checkpoints.h"
+#include "tests/chaos/arena_folder.h"
 #include "tests/chaos/arena_s3.h"
 #include "tests/chaos/arena_store.h"
 #include "tests/chaos/disk_faults.h"
@@ -23,6 +24,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +49,7 @@
 /* scans for processes that are left; each scan waits for the processes that it has killed */
 #define END_PASSES 200
 #define END_US     (10 * TIME_S)
+#define LOG_LINE   512
 
 /* ---- the driver's command line and environment ---- */
 
@@ -143,6 +146,10 @@ static void driver_words(const struct arena *arena, const char *how, struct word
         say(words, arena_checkpoint_dir(arena, words->checkpoints));
         say_number(words, words->keep, sizeof(words->keep), "--checkpoint-keep", ARENA_CHECKPOINTS);
     }
+    if (arena->plan->slip == SLIP_NAMELESS) {
+        say(words, "--log-level");
+        say(words, "error");
+    }
     for (size_t i = 0; arena->options && arena->options[i]; i++)
         say(words, arena->options[i]);
     if (arena->networks) {
@@ -221,6 +228,26 @@ static int open_log(const struct arena *arena, const char *name, struct hvd_err 
     int fd = open(arena_path(arena, name, path), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
     return fd >= 0 ? fd : err_set(err, HVD_E_IO, "%s: %s", path, strerror(errno));
+}
+
+void arena_log(const struct arena *arena, const char *format, ...)
+{
+    char line[LOG_LINE];
+    int log = open_log(arena, "driver.log", NULL);
+    va_list args;
+    int length;
+
+    va_start(args, format);
+    length = vsnprintf(line, sizeof(line) - 1, format, args);
+    va_end(args);
+    if (length > (int)sizeof(line) - 2)
+        length = (int)sizeof(line) - 2;
+    line[length++] = '\n';
+    if (log < 0)
+        return;
+    if (write(log, line, (size_t)length) != length)
+        perror("driver.log");
+    close(log);
 }
 
 /* Starts a driver process, with its output in driver.log. */

@@ -14,7 +14,7 @@
  *     samples/      the trainers' HVD_SAMPLE_LOG
  *     job/          the state directory
  *     checkpoints/  --checkpoint-dir; a replay has none. With --checkpoints s3 a copy of the bucket
- *     driver.log    the driver's log
+ *     driver.log    the driver's log, with a line for each fault
  */
 #ifndef TESTS_CHAOS_ARENA_H
 #define TESTS_CHAOS_ARENA_H
@@ -82,6 +82,9 @@ int arena_await_driver(struct arena *arena, int64_t deadline_us, struct hvd_err 
 /* "FOLDER/NAME" */
 const char *arena_path(const struct arena *arena, const char *name, char path[ARENA_PATH]);
 
+/* Appends a line to driver.log. */
+PRINTF_LIKE(2, 3) void arena_log(const struct arena *arena, const char *format, ...);
+
 /* Writes the listed hosts into the file `hosts`, in one step, so that the script reads the whole
  * list. */
 int arena_list(struct arena *arena, struct hvd_err *err) MUST_CHECK;
@@ -113,8 +116,5 @@ uint64_t arena_looks(const struct arena *arena);
 
 /* The number of workers when every listed slot trains. */
 uint32_t arena_whole(const struct arena *arena);
-/* arena_folder.c: makes the folder in $TMPDIR, with the discovery script, whose mood is NULL. */
-int arena_folder_make(struct arena *arena, struct hvd_err *err) MUST_CHECK;
-void arena_folder_remove(const struct arena *arena);
 
 #endif

@@ -2,7 +2,7 @@
  * arena_folder.c: makes and removes the folder of the job under attack, with the discovery script
  * and the files that make the script fail, hang or print rubbish.
  */
-#include "tests/chaos/arena.h"
+#include "tests/chaos/arena_folder.h"
 
 #include "base/buf.h"
 #include "base/panic.h"

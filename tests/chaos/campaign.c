@@ -7,11 +7,13 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/panic.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "os/clock.h"
 #include "tests/chaos/arena_checkpoints.h"
 #include "tests/chaos/report.h"
+#include "tests/chaos/slip.h"
 #include "tests/chaos/strike.h"
 
 #include <errno.h>
@@ -57,7 +59,10 @@ static bool is_chosen(const struct chaos_plan *plan, const char *name)
 int campaign_check(const struct chaos_plan *plan, struct hvd_err *err)
 {
     struct span rest = { plan->only, plan->only ? strlen(plan->only) : 0 }, part;
+    const struct fault *fault;
 
+    for (size_t i = 0; (fault = fault_at(i)); i++)
+        ASSERT(!fault->names != !fault->quiet); /* the row says one of both */
     while (span_next(&rest, ',', &part)) {
         struct span name = span_trim(part);
 
@@ -160,7 +165,7 @@ static int strike(struct campaign *campaign, const struct fault *fault, struct r
 /* Waits until the job is whole after the fault, checks it, and fills in the entry's costs and
  * violation. */
 static int judge(struct campaign *campaign, struct record_fault *entry, const struct fault *fault,
-                 size_t first, struct hvd_err *err)
+                 size_t first, bool alone, struct hvd_err *err)
 {
     struct chaos *chaos = campaign->chaos;
     int64_t over_us = clock_now_us();
@@ -177,6 +182,10 @@ static int judge(struct campaign *campaign, struct record_fault *entry, const st
     if (!rc)
         rc = judge_right(&campaign->judge, chaos, fault_cost_of(chaos, fault, entry->lasted_us),
                          &why);
+    /* Of two faults at once one may hide the other. */
+    if (!rc && alone)
+        rc = judge_blame(&campaign->judge, chaos, fault, &entry->named, &why);
+    entry->quiet = !rc && alone && fault->quiet;
     /* Fills in the costs of the fault, from the steps and rounds since its strike. */
     steps = &campaign->chaos->steps;
     longest_us = steps_longest_us(steps, first);
@@ -279,6 +288,8 @@ static int one_fault(struct campaign *campaign, struct hvd_err *err)
             return settled;
         if (settled)
             return note_broken(campaign, &entry, settled == HVD_E_TIMEOUT, err);
+        arena_log(&chaos->arena, "---- fault %zu: %s", campaign->record->fault_count + 1,
+                  fault->name);
         judge_look(&campaign->judge, chaos);
         first = chaos->steps.count ? chaos->steps.count - 1 : 0;
         rc = strike(campaign, fault, &entry, err);
@@ -287,13 +298,18 @@ static int one_fault(struct campaign *campaign, struct hvd_err *err)
     if (rc == HVD_DONE)
         return err_set(err, HVD_E_INTERNAL, "no fault can be done to this job");
     (void)snprintf(entry.deed, sizeof(entry.deed), "%s", chaos->deed);
+    if (chaos->arena.plan->slip == SLIP_NAMELESS)
+        arena_log(&chaos->arena, "00:00:00.000 warning job: a worker was killed by a signal");
+    if (chaos->arena.plan->slip == SLIP_ACCUSE)
+        arena_log(&chaos->arena, "00:00:00.000 warning job: %s: is slow",
+                  chaos->arena.hosts[0].name);
     if (!rc && hurried && fault->cost == FAULT_COSTS_A_ROUND &&
         chaos->arena.host_count >= HURRIED_HOSTS)
         rc = hurry(campaign, fault, &entry, err);
     if (rc == HVD_E_MISMATCH)
         return note_broken(campaign, &entry, false, err);
     if (!rc)
-        rc = judge(campaign, &entry, fault, first, err);
+        rc = judge(campaign, &entry, fault, first, !strcmp(entry.name, fault->name), err);
     if (!rc)
         show_line(campaign);
     return rc;
@@ -459,6 +475,8 @@ void campaign_list(const struct chaos *chaos)
 
         printf("%-28s %s%s\n", fault->name, fault->what,
                fault->cost == FAULT_COSTS_NOTHING ? "; must cost nothing" : "");
+        printf("%-28s   log: %s%s\n", "", fault->quiet ? "none, as " : "",
+               fault->quiet ? fault->quiet : fault->names);
         if (missing)
             printf("%-28s   not here: %s\n", "", missing);
     }

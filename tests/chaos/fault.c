@@ -56,22 +56,60 @@ void fault_say(struct chaos *chaos, const char *format, ...)
     va_end(args);
 }
 
-void fault_note(struct chaos *chaos, const struct proc_info *process)
+void fault_blame(struct chaos *chaos, enum blame_kind kind, const char *name)
+{
+    blame_add(&chaos->blame, kind, name, 0);
+}
+
+void fault_allow(struct chaos *chaos, enum blame_kind kind, const char *name)
+{
+    blame_allow(&chaos->blame, kind, name);
+}
+
+/* Notes a victim, in the text of the strike and for the judge. may_live: 0, or its pid. */
+static void fault_note_as(struct chaos *chaos, const struct proc_info *process, pid_t may_live)
 {
     const char *host = process->host >= 0 ? chaos->arena.hosts[process->host].name : "?";
+    char name[BLAME_NAME];
 
     switch (process->kind) {
     case PROC_WORKER:
-        fault_say(chaos, "%s:%" PRIu32 "#%" PRIu64, host, process->slot, process->incarnation);
+        snprintf(name, sizeof(name), "%s:%" PRIu32 "#%" PRIu64, host, process->slot,
+                 process->incarnation);
+        fault_say(chaos, "%s", name);
+        blame_add(&chaos->blame, BLAME_WORKER, name, may_live);
         break;
-    case PROC_AGENT: fault_say(chaos, "agent of %s", host); break;
-    case PROC_KEEPER: fault_say(chaos, "keeper of %s", host); break;
+    case PROC_AGENT:
+    case PROC_KEEPER:
+        fault_say(chaos, "%s of %s", process->kind == PROC_AGENT ? "agent" : "keeper", host);
+        blame_add(&chaos->blame, BLAME_HOST, host, may_live);
+        break;
     case PROC_FRONT: fault_say(chaos, "the driver's parent"); break;
-    case PROC_DRIVER: fault_say(chaos, "driver"); break;
+    case PROC_DRIVER:
+        fault_say(chaos, "driver");
+        snprintf(name, sizeof(name), "%d", (int)process->pid);
+        blame_add(&chaos->blame, BLAME_DRIVER, name, may_live);
+        break;
     case PROC_OTHER: fault_say(chaos, "%s", process->name); break;
     }
     if (chaos->victim_count < FAULT_VICTIMS)
         chaos->victims[chaos->victim_count++] = process->pid;
+}
+
+void fault_note(struct chaos *chaos, const struct proc_info *process)
+{
+    fault_note_as(chaos, process, 0);
+}
+
+void fault_note_harmed(struct chaos *chaos, const struct proc_info *process)
+{
+    fault_note_as(chaos, process, process->pid);
+}
+
+void fault_note_host(struct chaos *chaos, int host)
+{
+    fault_say(chaos, "%s", chaos->arena.hosts[host].name);
+    fault_blame(chaos, BLAME_HOST, chaos->arena.hosts[host].name);
 }
 
 enum fault_cost fault_cost_of(const struct chaos *chaos, const struct fault *fault,

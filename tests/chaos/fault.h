@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "tests/chaos/arena.h"
+#include "tests/chaos/blame.h"
 #include "tests/chaos/checkpoints.h"
 #include "tests/chaos/proc_scan.h"
 #include "tests/chaos/steps.h"
@@ -33,7 +34,8 @@ struct chaos {
     struct steps steps;
     struct proc_scan scan; /* the processes before the fault */
     struct rng rng;
-    bool hurried; /* the job is not whole yet after the fault before */
+    bool hurried;       /* the job is not whole yet after the fault before */
+    struct blame blame; /* the victims of this fault and of the one before */
 
     /* When a fault has killed all processes that had commits; 0: none has. `kept` was the newest
      * complete checkpoint then. Cleared by the judge, after the fault. */
@@ -47,7 +49,8 @@ struct chaos {
     uint32_t victim_count;
     int hosts[FAULT_VICTIMS]; /* hosts that are cut off or not listed */
     uint32_t cut_count;
-    void *own; /* data of the fault; relent frees it */
+    uint64_t looks; /* runs of the discovery script before the fault (arena_looks) */
+    void *own;      /* data of the fault; relent frees it */
 };
 
 struct fault {
@@ -56,6 +59,14 @@ struct fault {
     enum fault_cost cost;
     enum fault_over over; /* for FAULT_COSTS_NOTHING */
     uint32_t weight;      /* how often the fault is chosen, compared with other faults */
+
+    /* Each fault has one of both. `names`: what a warning or error of the driver's log has to say,
+     * with the victims (blame.h). `quiet`: the reason why no operator has to hear of the fault;
+     * then no warning or error may name a part of the job that was not hit. */
+    const char *names;
+    const char *quiet;
+    /* A line that the driver says once a minute: it may be older than the fault. */
+    bool names_each_minute;
 
     /* NULL: the fault is possible here. Else the reason why not: "only root can ..." */
     const char *(*missing)(const struct chaos *chaos);
@@ -84,9 +95,15 @@ size_t fault_count(void);
 const struct fault *fault_at(size_t index);
 const struct fault *fault_named(const char *name, size_t length);
 
-/* For strikes: fault_note adds a victim to the text ("127.0.0.2:1#17") and remembers the victim;
- * fault_say adds other text. */
+/* For strikes: fault_note adds a victim to the text ("127.0.0.2:1#17") and remembers the victim,
+ * which the log has to name. fault_note_harmed: the log has to name the process only if it ends.
+ * fault_note_host adds a host. fault_blame adds a victim only for the judge, and fault_say only
+ * text. fault_allow: the log may name this, and need not. */
 void fault_note(struct chaos *chaos, const struct proc_info *process);
+void fault_note_harmed(struct chaos *chaos, const struct proc_info *process);
+void fault_note_host(struct chaos *chaos, int host);
+void fault_blame(struct chaos *chaos, enum blame_kind kind, const char *name);
+void fault_allow(struct chaos *chaos, enum blame_kind kind, const char *name);
 PRINTF_LIKE(2, 3) void fault_say(struct chaos *chaos, const char *format, ...);
 
 /* The cost that the fault may have when it has lasted for so long. */

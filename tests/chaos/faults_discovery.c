@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #define FLAPS      5
+#define LOOK_US    (20 * TIME_MS)
 #define FLAP_US    (400 * TIME_MS)
 #define SLOT_BYTES (ARENA_NAME + 16)
 #define READD_LOW  (100 * TIME_MS) /* about the time between two discovery runs */
@@ -27,43 +28,63 @@ static const char *needs_two_slots(const struct chaos *chaos)
 
 /* ---- faults of the script ---- */
 
+/* A failure that repeats is logged once a minute. */
+#define SCRIPT_FAILS "discovery has failed, so the list of hosts does not change: {thing}"
+
 static int strike_mood(struct chaos *chaos, const char *mood, struct hvd_err *err)
 {
+    char path[ARENA_PATH];
+    int rc = arena_mood(&chaos->arena, mood, err);
+
     chaos->lasts_us = strike_time(chaos, MOOD_LOW, MOOD_HIGH);
-    return arena_mood(&chaos->arena, mood, err);
+    chaos->looks = arena_looks(&chaos->arena);
+    fault_blame(chaos, BLAME_THING, arena_path(&chaos->arena, "discover", path));
+    return rc;
 }
 
+/* Waits until the script has run in its mood: on a busy machine the time of the fault may pass
+ * without a discovery. */
 static int script_is_well(struct chaos *chaos, struct hvd_err *err)
 {
+    int64_t deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
+
+    while (err && arena_looks(&chaos->arena) <= chaos->looks && clock_now_us() < deadline_us &&
+           !*chaos->arena.broken_off)
+        strike_wait(LOOK_US);
     return arena_mood(&chaos->arena, NULL, err);
 }
 
-FAULT(script_fails, "script-fails", .what = "the discovery script fails for a while",
-      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = script_is_well)
+FAULT(script_fails, "script-fails", .names = SCRIPT_FAILS, .names_each_minute = true,
+      .what = "the discovery script fails for a while", .cost = FAULT_COSTS_NOTHING, .weight = 2,
+      .relent = script_is_well)
 {
     return strike_mood(chaos, "fail", err);
 }
 
-FAULT(script_hangs, "script-hangs", .what = "the discovery script does not end",
-      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = script_is_well)
+FAULT(script_hangs, "script-hangs", .names = SCRIPT_FAILS, .names_each_minute = true,
+      .what = "the discovery script does not end", .cost = FAULT_COSTS_NOTHING, .weight = 2,
+      .relent = script_is_well)
 {
     return strike_mood(chaos, "hang", err);
 }
 
-FAULT(script_rubbish, "script-rubbish", .what = "the discovery script prints what is no list",
-      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = script_is_well)
+FAULT(script_rubbish, "script-rubbish", .names = SCRIPT_FAILS, .names_each_minute = true,
+      .what = "the discovery script prints what is no list", .cost = FAULT_COSTS_NOTHING,
+      .weight = 2, .relent = script_is_well)
 {
     return strike_mood(chaos, "rubbish", err);
 }
 
-FAULT(script_empty, "script-empty", .what = "the discovery script prints nothing at all",
-      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = script_is_well)
+FAULT(script_empty, "script-empty", .names = SCRIPT_FAILS, .names_each_minute = true,
+      .what = "the discovery script prints nothing at all", .cost = FAULT_COSTS_NOTHING,
+      .weight = 2, .relent = script_is_well)
 {
     return strike_mood(chaos, "empty", err);
 }
 
 /* The script fails and a worker dies: the worker is replaced on the hosts that were listed last. */
 FAULT(script_fails_and_kill, "script-fails-kill",
+      .names = SCRIPT_FAILS "; {worker}: killed by signal 9", .names_each_minute = true,
       .what = "any of these, and a worker is killed meanwhile", .weight = 2,
       .relent = script_is_well)
 {
@@ -87,6 +108,7 @@ static int unlist(struct chaos *chaos, int host, struct hvd_err *err)
     chaos->hosts[chaos->cut_count++] = host;
     chaos->arena.hosts[host].listed = false;
     fault_say(chaos, "%s", chaos->arena.hosts[host].name);
+    fault_allow(chaos, BLAME_HOST, chaos->arena.hosts[host].name);
     return arena_list(&chaos->arena, err);
 }
 
@@ -102,7 +124,7 @@ static int list_again(struct chaos *chaos, struct hvd_err *err)
     return arena_list(&chaos->arena, err);
 }
 
-FAULT(forget, "forget-and-readd",
+FAULT(forget, "forget-and-readd", .quiet = "the operator's list of hosts says so",
       .what = "a host is not listed for a look or two, and is again in the same second",
       .weight = 3, .missing = strike_needs_two_hosts, .relent = list_again)
 {
@@ -112,8 +134,9 @@ FAULT(forget, "forget-and-readd",
     return host < 0 ? HVD_DONE : unlist(chaos, host, err);
 }
 
-FAULT(host_leaves, "host-leaves-and-comes", .what = "a host is not listed for a second or two",
-      .weight = 3, .missing = strike_needs_two_hosts, .relent = list_again)
+FAULT(host_leaves, "host-leaves-and-comes", .quiet = "the operator's list of hosts says so",
+      .what = "a host is not listed for a second or two", .weight = 3,
+      .missing = strike_needs_two_hosts, .relent = list_again)
 {
     int host = strike_host(chaos, -1);
 
@@ -122,7 +145,7 @@ FAULT(host_leaves, "host-leaves-and-comes", .what = "a host is not listed for a 
 }
 
 /* One host leaves, and a host that stays loses a worker meanwhile. */
-FAULT(host_leaves_and_kill, "host-leaves-kill",
+FAULT(host_leaves_and_kill, "host-leaves-kill", .names = "{worker}: killed by signal 9",
       .what = "a host is no longer listed and a worker of another is killed at once", .weight = 2,
       .missing = strike_needs_two_hosts, .relent = list_again)
 {
@@ -163,8 +186,9 @@ static int swap_back(struct chaos *chaos, struct hvd_err *err)
 }
 
 /* The host that was away joins in the same discovery run in which another host leaves. */
-FAULT(swap, "hosts-swap", .what = "a host comes in the same look in which another goes",
-      .weight = 2, .missing = strike_needs_two_hosts, .relent = swap_back)
+FAULT(swap, "hosts-swap", .quiet = "the operator's list of hosts says so",
+      .what = "a host comes in the same look in which another goes", .weight = 2,
+      .missing = strike_needs_two_hosts, .relent = swap_back)
 {
     int first = strike_host(chaos, -1);
     int second = strike_host(chaos, first);
@@ -194,17 +218,19 @@ static int resize(struct chaos *chaos, int change, struct hvd_err *err)
     chaos->hosts[chaos->cut_count++] = host;
     chaos->arena.hosts[host].slots += (uint32_t)change;
     fault_say(chaos, "%s:%" PRIu32, chaos->arena.hosts[host].name, chaos->arena.hosts[host].slots);
+    fault_allow(chaos, BLAME_HOST, chaos->arena.hosts[host].name);
     return arena_list(&chaos->arena, err);
 }
 
-FAULT(slots_shrink, "slots-shrink", .what = "a host offers one slot less for a while", .weight = 2,
-      .missing = needs_two_slots, .relent = list_again)
+FAULT(slots_shrink, "slots-shrink", .quiet = "the operator's list of hosts says so",
+      .what = "a host offers one slot less for a while", .weight = 2, .missing = needs_two_slots,
+      .relent = list_again)
 {
     return resize(chaos, -1, err);
 }
 
-FAULT(slots_grow, "slots-grow", .what = "a host offers one slot more for a while", .weight = 2,
-      .relent = list_again)
+FAULT(slots_grow, "slots-grow", .quiet = "the operator's list of hosts says so",
+      .what = "a host offers one slot more for a while", .weight = 2, .relent = list_again)
 {
     return resize(chaos, 1, err);
 }
@@ -213,8 +239,10 @@ FAULT(slots_grow, "slots-grow", .what = "a host offers one slot more for a while
  */
 static int offer(struct chaos *chaos, uint32_t slots, struct hvd_err *err)
 {
-    for (uint32_t i = 0; i < chaos->arena.host_count; i++)
+    for (uint32_t i = 0; i < chaos->arena.host_count; i++) {
         chaos->arena.hosts[i].slots = slots;
+        fault_allow(chaos, BLAME_HOST, chaos->arena.hosts[i].name);
+    }
     return arena_list(&chaos->arena, err);
 }
 
@@ -225,16 +253,17 @@ static int all_offered(struct chaos *chaos, struct hvd_err *err)
     return rc ? rc : await_all(chaos, err);
 }
 
-FAULT(nothing_offered, "nothing-offered", .what = "all hosts are listed with no slot for a while",
-      .weight = 1, .relent = all_offered)
+FAULT(nothing_offered, "nothing-offered", .quiet = "the operator's list of hosts says so",
+      .what = "all hosts are listed with no slot for a while", .weight = 1, .relent = all_offered)
 {
     chaos->lasts_us = strike_time(chaos, READD_LOW, AWAY_HIGH);
     return offer(chaos, 0, err);
 }
 
 /* The host leaves and joins again and again, for random parts of FLAP_US. */
-FAULT(flapping, "flapping", .what = "a host is listed and not listed, five times in two seconds",
-      .weight = 2, .missing = strike_needs_two_hosts, .relent = list_again)
+FAULT(flapping, "flapping", .quiet = "the operator's list of hosts says so",
+      .what = "a host is listed and not listed, five times in two seconds", .weight = 2,
+      .missing = strike_needs_two_hosts, .relent = list_again)
 {
     int host = strike_host(chaos, -1);
     int rc = host < 0 ? HVD_DONE : unlist(chaos, host, err);
@@ -261,6 +290,7 @@ static int drain(struct chaos *chaos, int host, const char *place, const char *d
 
     chaos->hosts[chaos->cut_count++] = host;
     fault_say(chaos, "%s", place);
+    fault_allow(chaos, BLAME_HOST, chaos->arena.hosts[host].name);
     return strike_ask(chaos, words, err);
 }
 
@@ -278,7 +308,8 @@ static int undrain(struct chaos *chaos, struct hvd_err *err)
     return rc;
 }
 
-FAULT(drain_host, "drain", .what = "a host is drained, and let be used again", .weight = 3,
+FAULT(drain_host, "drain", .quiet = "the operator has asked for it",
+      .what = "a host is drained, and let be used again", .weight = 3,
       .missing = strike_needs_two_hosts, .relent = undrain)
 {
     int host = strike_host(chaos, -1);
@@ -288,8 +319,9 @@ FAULT(drain_host, "drain", .what = "a host is drained, and let be used again", .
 }
 
 /* Drains with so short a time that a worker that does not leave at once is killed. */
-FAULT(drain_soon, "drain-soon", .what = "a host is drained with a deadline that no worker can keep",
-      .weight = 2, .missing = strike_needs_two_hosts, .relent = undrain)
+FAULT(drain_soon, "drain-soon", .quiet = "the operator has asked for it",
+      .what = "a host is drained with a deadline that no worker can keep", .weight = 2,
+      .missing = strike_needs_two_hosts, .relent = undrain)
 {
     int host = strike_host(chaos, -1);
 
@@ -297,8 +329,9 @@ FAULT(drain_soon, "drain-soon", .what = "a host is drained with a deadline that 
     return host < 0 ? HVD_DONE : drain(chaos, host, chaos->arena.hosts[host].name, "50ms", err);
 }
 
-FAULT(drain_slot, "drain-slot", .what = "a slot is drained, and let be used again", .weight = 2,
-      .missing = needs_two_slots, .relent = undrain)
+FAULT(drain_slot, "drain-slot", .quiet = "the operator has asked for it",
+      .what = "a slot is drained, and let be used again", .weight = 2, .missing = needs_two_slots,
+      .relent = undrain)
 {
     int host = strike_host(chaos, -1);
     char place[SLOT_BYTES];
@@ -323,8 +356,8 @@ static int undrain_all(struct chaos *chaos, struct hvd_err *err)
     return rc ? rc : await_all(chaos, err);
 }
 
-FAULT(drain_all, "drain-all", .what = "all hosts are drained, and let be used again", .weight = 1,
-      .relent = undrain_all)
+FAULT(drain_all, "drain-all", .quiet = "the operator has asked for it",
+      .what = "all hosts are drained, and let be used again", .weight = 1, .relent = undrain_all)
 {
     int rc = 0;
 
@@ -332,13 +365,15 @@ FAULT(drain_all, "drain-all", .what = "all hosts are drained, and let be used ag
     for (uint32_t i = 0; i < chaos->arena.host_count && !rc; i++) {
         const char *words[] = { "drain", chaos->arena.hosts[i].name, NULL };
 
+        fault_allow(chaos, BLAME_HOST, chaos->arena.hosts[i].name);
         rc = strike_ask(chaos, words, err);
     }
     return rc;
 }
 
-FAULT(drain_and_kill, "drain-kill", .what = "a host is drained and a worker is killed at once",
-      .weight = 2, .missing = strike_needs_two_hosts, .relent = undrain)
+FAULT(drain_and_kill, "drain-kill", .names = "{worker}: killed by signal 9",
+      .what = "a host is drained and a worker is killed at once", .weight = 2,
+      .missing = strike_needs_two_hosts, .relent = undrain)
 {
     int host = strike_host(chaos, -1);
     int rc;

@@ -29,6 +29,16 @@ static int calm(struct chaos *chaos, struct hvd_err *err)
     return 0;
 }
 
+/* The log names the driver's folder, and may name that of the checkpoints, which is on this disk.
+ */
+static void blame_disk(struct chaos *chaos)
+{
+    char path[ARENA_PATH];
+
+    fault_blame(chaos, BLAME_THING, arena_path(&chaos->arena, "job", path));
+    fault_allow(chaos, BLAME_THING, arena_path(&chaos->arena, "checkpoints", path));
+}
+
 static int kill_worker(struct chaos *chaos, struct hvd_err *err)
 {
     return strike_whole(chaos, strike_kill(chaos, PROC_WORKER, -1), calm, err);
@@ -38,41 +48,47 @@ static int kill_worker(struct chaos *chaos, struct hvd_err *err)
 
 /* The disk is full and a worker dies. The death must be recorded, which waits until there is room.
  */
-FAULT(disk_full, "disk-full", .what = "no space on the driver's disk while a worker is killed",
-      .weight = 2, .relent = calm)
+FAULT(disk_full, "disk-full", .names = "{thing}/job.db; {worker}: killed by signal 9",
+      .what = "no space on the driver's disk while a worker is killed", .weight = 2, .relent = calm)
 {
     chaos->lasts_us = strike_time(chaos, FULL_LOW, FULL_HIGH);
     atomic_store(&chaos->arena.disk_faults->disk_full, 1);
+    blame_disk(chaos);
     return kill_worker(chaos, err);
 }
 
 /* The disk is full, and nothing changes, so nothing has to be written. */
-FAULT(disk_full_in_peace, "disk-full-peace",
+FAULT(disk_full_in_peace, "disk-full-peace", .quiet = "no change has to be written",
       .what = "no space on the driver's disk while nothing happens", .cost = FAULT_COSTS_NOTHING,
       .weight = 1, .relent = calm)
 {
     chaos->lasts_us = strike_time(chaos, FULL_LOW, FULL_HIGH);
     atomic_store(&chaos->arena.disk_faults->disk_full, 1);
+    blame_disk(chaos);
     return 0;
 }
 
 /* The disk is full and the driver dies. A successor that cannot write ends with code 4; a later one
  * can. */
 FAULT(disk_full_and_driver, "disk-full-driver",
+      .names = "{thing}/; the driver (pid {driver}) died of signal 9",
       .what = "no space on the disk, and the driver is killed; its successors find none either",
       .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = calm)
 {
     chaos->lasts_us = strike_time(chaos, FULL_LOW, FULL_HIGH);
     atomic_store(&chaos->arena.disk_faults->disk_full, 1);
+    blame_disk(chaos);
     return strike_whole(chaos, strike_kill(chaos, PROC_DRIVER, -1), calm, err);
 }
 
 /* The death cannot be recorded, so the driver ends with code 4, and so do its successors. */
-FAULT(disk_broken, "disk-broken", .what = "the driver's disk says EIO while a worker is killed",
-      .weight = 2, .relent = calm)
+FAULT(disk_broken, "disk-broken",
+      .names = "the driver cannot go on: job {thing}/; {worker}: killed by signal 9",
+      .what = "the driver's disk says EIO while a worker is killed", .weight = 2, .relent = calm)
 {
     chaos->lasts_us = strike_time(chaos, FULL_LOW, FULL_HIGH);
     atomic_store(&chaos->arena.disk_faults->disk_broken, 1);
+    blame_disk(chaos);
     return kill_worker(chaos, err);
 }
 
@@ -80,17 +96,19 @@ static void slow(struct chaos *chaos)
 {
     atomic_store(&chaos->arena.disk_faults->sync_delay_us, strike_time(chaos, SLOW_LOW, SLOW_HIGH));
     chaos->lasts_us = strike_time(chaos, A_WHILE_LOW, A_WHILE);
+    blame_disk(chaos);
 }
 
-FAULT(disk_slow, "disk-slow", .what = "each sync of the driver takes up to a second",
-      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = calm)
+FAULT(disk_slow, "disk-slow", .quiet = "no change waits for the disk",
+      .what = "each sync of the driver takes up to a second", .cost = FAULT_COSTS_NOTHING,
+      .weight = 2, .relent = calm)
 {
     slow(chaos);
     return 0;
 }
 
-FAULT(disk_slow_and_kill, "disk-slow-kill", .what = "the same, and a worker is killed", .weight = 2,
-      .relent = calm)
+FAULT(disk_slow_and_kill, "disk-slow-kill", .names = "{thing}/job.db; {worker}: killed by signal 9",
+      .what = "the same, and a worker is killed", .weight = 2, .relent = calm)
 {
     slow(chaos);
     return kill_worker(chaos, err);
@@ -98,6 +116,7 @@ FAULT(disk_slow_and_kill, "disk-slow-kill", .what = "the same, and a worker is k
 
 /* The driver dies in the middle of a change, which is long because the disk is slow. */
 FAULT(disk_slow_and_driver, "disk-slow-driver",
+      .names = "{worker}: killed by signal 9; the driver (pid {driver}) died of signal 9",
       .what = "the same, and the driver is killed too, amid what it writes down", .weight = 2,
       .relent = calm)
 {
@@ -124,7 +143,7 @@ static void jump(struct chaos *chaos, bool forward)
     chaos->lasts_us = strike_time(chaos, A_WHILE_LOW, A_WHILE);
 }
 
-FAULT(clock_forward, "clock-forward",
+FAULT(clock_forward, "clock-forward", .quiet = "the wall clock decides nothing",
       .what = "the driver's wall clock jumps by up to a month, and back",
       .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = calm)
 {
@@ -132,7 +151,7 @@ FAULT(clock_forward, "clock-forward",
     return 0;
 }
 
-FAULT(clock_back, "clock-back",
+FAULT(clock_back, "clock-back", .quiet = "the wall clock decides nothing",
       .what = "the driver's wall clock jumps back by up to a month, and forward again",
       .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = calm)
 {
@@ -141,15 +160,15 @@ FAULT(clock_back, "clock-back",
 }
 
 /* The clock jumps and a worker dies: the failure is recorded with the wrong time. */
-FAULT(clock_and_kill, "clock-kill", .what = "the driver's wall clock jumps as a worker is killed",
-      .weight = 2, .relent = calm)
+FAULT(clock_and_kill, "clock-kill", .names = "{worker}: killed by signal 9",
+      .what = "the driver's wall clock jumps as a worker is killed", .weight = 2, .relent = calm)
 {
     jump(chaos, rng_below(&chaos->rng, 2));
     return kill_worker(chaos, err);
 }
 
 /* The clock jumps and the driver dies: the successor's time differs from that in the journal. */
-FAULT(clock_and_driver, "clock-driver",
+FAULT(clock_and_driver, "clock-driver", .names = "the driver (pid {driver}) died of signal 9",
       .what = "the driver is killed, and its successor's wall clock is another",
       .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = calm)
 {

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -23,8 +24,8 @@
 
 /* ---- the driver is killed, and its parent starts the next one ---- */
 
-FAULT(kill_driver, "driver-kill", .what = "SIGKILL to the driver", .cost = FAULT_COSTS_NOTHING,
-      .weight = 4)
+FAULT(kill_driver, "driver-kill", .names = "the driver (pid {driver}) died of signal 9",
+      .what = "SIGKILL to the driver", .cost = FAULT_COSTS_NOTHING, .weight = 4)
 {
     return strike_kill(chaos, PROC_DRIVER, -1);
 }
@@ -49,11 +50,12 @@ static pid_t next_driver(struct chaos *chaos, struct hvd_err *err)
 }
 
 /* Kills the driver, and also its successor while it takes over. */
-FAULT(kill_driver_again, "driver-kill-again",
+FAULT(kill_driver_again, "driver-kill-again", .names = "the driver (pid {driver}) died of signal 9",
       .what = "SIGKILL to the driver, and to its successor while it takes over",
       .cost = FAULT_COSTS_NOTHING, .weight = 2)
 {
     int rc = kill_driver(chaos, err);
+    char name[BLAME_NAME];
     pid_t next;
 
     if (rc)
@@ -62,12 +64,15 @@ FAULT(kill_driver_again, "driver-kill-again",
     if (next < 0)
         return next;
     strike_wait(strike_time(chaos, 0, AGAIN_US));
-    kill(next, SIGKILL);
+    snprintf(name, sizeof(name), "%d", (int)next);
+    if (!kill(next, SIGKILL))
+        fault_blame(chaos, BLAME_DRIVER, name);
     fault_say(chaos, "its successor");
     return 0;
 }
 
 FAULT(kill_driver_and_worker, "driver-worker-kill",
+      .names = "the driver (pid {driver}) died of signal 9; {worker}: killed by signal 9",
       .what = "SIGKILL to the driver and to a worker, at the same moment", .weight = 3)
 {
     int rc = kill_driver(chaos, err);
@@ -79,6 +84,7 @@ FAULT(kill_driver_and_worker, "driver-worker-kill",
 }
 
 FAULT(kill_driver_and_agent, "driver-agent-kill",
+      .names = "the driver (pid {driver}) died of signal 9; {host}",
       .what = "SIGKILL to the driver and to an agent, at the same moment", .weight = 2,
       .missing = strike_needs_two_hosts)
 {
@@ -92,7 +98,7 @@ FAULT(kill_driver_and_agent, "driver-agent-kill",
 
 /* ---- the parent is killed too: the campaign starts another one, later ---- */
 
-FAULT(kill_parent, "parent-kill",
+FAULT(kill_parent, "parent-kill", .names = "because its driver (pid {driver}) has ended",
       .what = "SIGKILL to the driver and its parent, and the command is started again",
       .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = strike_drive)
 {
@@ -104,6 +110,7 @@ FAULT(kill_parent, "parent-kill",
 }
 
 FAULT(kill_parent_and_worker, "parent-worker-kill",
+      .names = "because its driver (pid {driver}) has ended; {worker}: killed by signal 9",
       .what = "the same, and a worker is killed while there is no driver", .weight = 2,
       .relent = strike_drive)
 {
@@ -132,14 +139,14 @@ static int wake(struct chaos *chaos, struct hvd_err *err)
     return 0;
 }
 
-FAULT(freeze_shortly, "driver-freeze-short",
+FAULT(freeze_shortly, "driver-freeze-short", .quiet = "it is over before the lease",
       .what = "SIGSTOP to the driver, for less than the lease", .cost = FAULT_COSTS_NOTHING,
       .weight = 2, .relent = wake)
 {
     return freeze(chaos, SHORT_FROM_US, SHORT_TO_US);
 }
 
-FAULT(freeze_for_long, "driver-freeze-long",
+FAULT(freeze_for_long, "driver-freeze-long", .names = "the driver has not run for",
       .what = "SIGSTOP to the driver, for longer than the lease", .cost = FAULT_COSTS_NOTHING,
       .weight = 2, .relent = wake)
 {
@@ -188,6 +195,7 @@ static int wake_replaced(struct chaos *chaos, struct hvd_err *err)
 /* Starts a second driver, which is now the arena's. The old driver is the victim; it and its parent
  * end with the same code. */
 FAULT(replace_driver, "driver-takeover",
+      .names = "the driver of this job lives (pid {driver}), and is replaced",
       .what = "the driver is frozen, another takes over, and the first wakes up",
       .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = wake_replaced)
 {
@@ -198,8 +206,9 @@ FAULT(replace_driver, "driver-takeover",
 
 /* ---- new keys for all hosts ---- */
 
-FAULT(rekey, "rekey", .what = "each host gets a new key while the job trains",
-      .cost = FAULT_COSTS_NOTHING, .weight = 2)
+FAULT(rekey, "rekey", .quiet = "the operator has asked for it",
+      .what = "each host gets a new key while the job trains", .cost = FAULT_COSTS_NOTHING,
+      .weight = 2)
 {
     const char *words[] = { "rekey", NULL };
 
@@ -207,7 +216,7 @@ FAULT(rekey, "rekey", .what = "each host gets a new key while the job trains",
 }
 
 /* The driver is killed while the keys are changed; its successor brings the change to its end. */
-FAULT(rekey_and_kill_driver, "rekey-driver",
+FAULT(rekey_and_kill_driver, "rekey-driver", .names = "the driver (pid {driver}) died of signal 9",
       .what = "each host gets a new key, and the driver is killed and resumed meanwhile",
       .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = rekey)
 {

@@ -86,7 +86,7 @@ static int await_standby(struct chaos *chaos, struct hvd_err *err)
 
 /* Kills the driver, its parent, and all processes of one host, and removes the driver's folder: a
  * standby that uses this folder's name on another disk goes on. */
-FAULT(lose_driver_host, "driver-host-lost",
+FAULT(lose_driver_host, "driver-host-lost", .names = "{host}; the job has no driver",
       .what = "the driver's machine is lost, with an agent and its workers; a standby takes over",
       .weight = 3, .missing = needs_etcd_and_hosts)
 {
@@ -99,7 +99,8 @@ FAULT(lose_driver_host, "driver-host-lost",
     rc = await_standby(chaos, err);
     if (rc)
         return rc;
-    fault_say(chaos, "driver and %s", chaos->arena.hosts[agent->host].name);
+    fault_say(chaos, "driver");
+    fault_note_host(chaos, agent->host);
     for (uint32_t i = 0; i < chaos->scan.count; i++)
         if (chaos->scan.processes[i].kind == PROC_FRONT)
             kill(chaos->scan.processes[i].pid, SIGKILL); /* first, so it starts no driver */
@@ -125,8 +126,9 @@ static int start_again(struct chaos *chaos, struct hvd_err *err)
     return arena_store_again(hit, err);
 }
 
-FAULT(kill_etcd_leader, "etcd-leader-killed", .what = "SIGKILL to the server of etcd that leads",
-      .cost = FAULT_COSTS_NOTHING, .weight = 2, .missing = needs_etcd, .relent = start_again)
+FAULT(kill_etcd_leader, "etcd-leader-killed", .quiet = "the other two servers go on",
+      .what = "SIGKILL to the server of etcd that leads", .cost = FAULT_COSTS_NOTHING, .weight = 2,
+      .missing = needs_etcd, .relent = start_again)
 {
     int64_t deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
     int leader;
@@ -152,7 +154,7 @@ static int wake_servers(struct chaos *chaos, struct hvd_err *err)
     return 0;
 }
 
-FAULT(leave_etcd_minority, "etcd-minority",
+FAULT(leave_etcd_minority, "etcd-minority", .quiet = "no change has to be written",
       .what = "two servers of etcd fall silent: the third one alone may write nothing",
       .cost = FAULT_COSTS_NOTHING, .weight = 2, .missing = needs_etcd, .relent = wake_servers)
 {
@@ -167,12 +169,14 @@ FAULT(leave_etcd_minority, "etcd-minority",
 
 static int kill_a_worker(struct chaos *chaos)
 {
+    fault_blame(chaos, BLAME_THING, arena_store_url());
     return strike_kill(chaos, PROC_WORKER, -1);
 }
 
 /* The change that a dead worker causes has to be written while the servers stand still again and
  * again. */
 FAULT(slow_etcd_down, "etcd-slow",
+      .names = "the journal ({thing}) has not been written; {worker}: killed by signal 9",
       .what = "a worker is killed while all servers of etcd answer late, or not in time",
       .weight = 2, .missing = needs_etcd, .relent = wake_servers)
 {
@@ -196,6 +200,9 @@ static int drain_etcd(struct chaos *chaos, struct hvd_err *err)
 }
 
 FAULT(fill_etcd, "etcd-full",
+      .names =
+          "the journal ({thing}) has not been written; its database is full; {worker}: killed by "
+          "signal 9",
       .what = "a worker is killed while the database of etcd is full (NOSPACE)", .weight = 1,
       .missing = needs_etcd, .relent = drain_etcd)
 {

@@ -155,7 +155,7 @@ static int crowd_end(struct chaos *chaos, struct hvd_err *err)
     return rc;
 }
 
-FAULT(flood_driver, "flood-driver",
+FAULT(flood_driver, "flood-driver", .names = "the driver (pid {driver}) died of signal 9",
       .what = "strangers crowd the driver's port; it is killed and resumed meanwhile",
       .cost = FAULT_COSTS_NOTHING, .weight = 1, .missing = flood_not_here, .relent = crowd_end)
 {
@@ -167,7 +167,7 @@ FAULT(flood_driver, "flood-driver",
     return strike_whole(chaos, rc, crowd_end, err);
 }
 
-FAULT(flood_state, "flood-state",
+FAULT(flood_state, "flood-state", .names = "{worker}: killed by signal 9",
       .what = "strangers crowd the agents' ports; a worker is killed, and its successor fetches",
       .weight = 1, .missing = flood_not_here, .relent = crowd_end)
 {
@@ -178,7 +178,7 @@ FAULT(flood_state, "flood-state",
     return strike_whole(chaos, rc, crowd_end, err);
 }
 
-FAULT(flood_meet, "flood-meet",
+FAULT(flood_meet, "flood-meet", .names = "{worker}: killed by signal 9",
       .what = "strangers crowd the workers' ports; a worker is killed, and the others meet anew",
       .weight = 1, .missing = flood_not_here, .relent = crowd_end)
 {

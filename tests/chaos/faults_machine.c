@@ -109,7 +109,7 @@ static int limit(struct chaos *chaos, enum proc_kind kind, int resource, int *re
         old.rlim_cur = used;
     if (prlimit(victim->pid, (__rlimit_resource_t)resource, &old, NULL))
         return HVD_DONE;
-    fault_note(chaos, victim);
+    fault_note_harmed(chaos, victim);
     *ret_host = victim->host;
     return 0;
 }
@@ -172,7 +172,7 @@ static const char *no_sanitizer(const struct chaos *chaos)
                                   : NULL;
 }
 
-FAULT(memory_driver, "memory-driver",
+FAULT(memory_driver, "memory-driver", .names = "{driver}; {worker}; {host}",
       .what = "the driver gets no more memory, and a worker or agent is killed", .weight = 2,
       .missing = no_sanitizer, .relent = lift_limits)
 {
@@ -181,29 +181,35 @@ FAULT(memory_driver, "memory-driver",
     return strike_driver_runs(chaos) ? limit_memory(chaos, PROC_DRIVER, dies, err) : HVD_DONE;
 }
 
-FAULT(memory_agent, "memory-agent", .what = "an agent gets no more memory, and a worker is killed",
-      .weight = 2, .relent = lift_limits)
+FAULT(memory_agent, "memory-agent", .names = "{worker}: killed by signal 9; {host}",
+      .what = "an agent gets no more memory, and a worker is killed", .weight = 2,
+      .relent = lift_limits)
 {
     return limit_memory(chaos, PROC_AGENT, PROC_WORKER, err);
 }
 
 /* The limited worker has to connect again, with a new worker on another host. */
-FAULT(memory_worker, "memory-worker", .what = "a worker gets no more memory, and another is killed",
-      .weight = 2, .relent = lift_limits)
+FAULT(memory_worker, "memory-worker", .names = "{worker}",
+      .what = "a worker gets no more memory, and another is killed", .weight = 2,
+      .relent = lift_limits)
 {
     return limit_memory(chaos, PROC_WORKER, PROC_WORKER, err);
 }
 
 /* The driver can neither run discovery nor accept a new agent; no worker may notice. */
-FAULT(descriptors_driver, "descriptors-driver", .what = "the driver gets no more descriptors",
-      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = lift_limits)
+FAULT(descriptors_driver, "descriptors-driver",
+      .quiet = "a failed discovery, of which the log tells, needs no more than the next one",
+      .what = "the driver gets no more descriptors", .cost = FAULT_COSTS_NOTHING, .weight = 2,
+      .relent = lift_limits)
 {
+    char path[ARENA_PATH];
     int host = -1;
 
+    fault_allow(chaos, BLAME_THING, arena_path(&chaos->arena, "discover", path));
     return strike_driver_runs(chaos) ? limit(chaos, PROC_DRIVER, RLIMIT_NOFILE, &host) : HVD_DONE;
 }
 
-FAULT(descriptors_agent, "descriptors-agent",
+FAULT(descriptors_agent, "descriptors-agent", .names = "{worker}: killed by signal 9; {host}",
       .what = "an agent gets no more descriptors, and a worker is killed", .weight = 2,
       .relent = lift_limits)
 {
@@ -299,7 +305,7 @@ static int neighbours_come(struct chaos *chaos, size_t count, uint64_t bytes, st
 }
 
 /* Uses a quarter of the machine's memory, but not so much that other programs would suffer. */
-FAULT(memory_pressure, "memory-pressure",
+FAULT(memory_pressure, "memory-pressure", .quiet = "the machine still has memory",
       .what = "a neighbour takes up to a quarter of the free memory", .cost = FAULT_COSTS_NOTHING,
       .weight = 1, .relent = neighbours_leave)
 {
@@ -313,8 +319,9 @@ FAULT(memory_pressure, "memory-pressure",
     return neighbours_come(chaos, 1, bytes, err);
 }
 
-FAULT(starve, "starve", .what = "two busy loops for each core", .cost = FAULT_COSTS_NOTHING,
-      .weight = 1, .relent = neighbours_leave)
+FAULT(starve, "starve", .quiet = "the job has its share of the processors",
+      .what = "two busy loops for each core", .cost = FAULT_COSTS_NOTHING, .weight = 1,
+      .relent = neighbours_leave)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     size_t count = cores < 1 ? 2 : (size_t)cores * 2;

@@ -31,6 +31,7 @@ struct middle {
     struct net_faults *net;
     enum mitm_way way;
     struct log_follow follow;
+    char host[BLAME_NAME];
     char named[FAULT_TEXT]; /* a line of the log about a broken connection has this */
 };
 
@@ -59,6 +60,8 @@ static int middle_await_end(struct chaos *chaos, struct middle *middle, struct m
                        "has harmed their bytes: %s",
                        count->unnoticed, count->all, count->where);
     /* A connection that was still in its handshake is dialled again without a word. */
+    if (count->old)
+        fault_blame(chaos, BLAME_HOST, middle->host);
     while (count->old && !chaos->hurried && !*chaos->arena.broken_off) {
         const char *line = middle->follow.line;
 
@@ -132,10 +135,12 @@ static int middle_strike(struct chaos *chaos, enum mitm_way way, struct hvd_err 
     if (host < 0 || !strike_spares(chaos, &chaos->scan, host))
         return HVD_DONE;
     fault_say(chaos, "%s", chaos->arena.hosts[host].name);
+    fault_allow(chaos, BLAME_HOST, chaos->arena.hosts[host].name);
     rc = middle_begin(chaos, way, (uint32_t)host + 1, err);
     if (rc)
         return rc;
     middle = chaos->own;
+    (void)snprintf(middle->host, sizeof(middle->host), "%s", chaos->arena.hosts[host].name);
     if (way == MITM_DRIVER)
         (void)snprintf(middle->named, sizeof(middle->named),
                        "%s: the connection to its agent is gone", chaos->arena.hosts[host].name);
@@ -152,7 +157,7 @@ static int middle_strike(struct chaos *chaos, enum mitm_way way, struct hvd_err 
     return strike_whole(chaos, count.all ? 0 : HVD_DONE, middle_end, err);
 }
 
-FAULT(mitm_driver, "mitm-driver",
+FAULT(mitm_driver, "mitm-driver", .names = "{host}: the connection to its agent is gone",
       .what = "bytes between a host's agent and the driver are changed, dropped, repeated, swapped "
               "or injected",
       .weight = 2, .missing = middle_not_here, .relent = middle_end)
@@ -160,7 +165,7 @@ FAULT(mitm_driver, "mitm-driver",
     return middle_strike(chaos, MITM_DRIVER, err);
 }
 
-FAULT(mitm_members, "mitm-members",
+FAULT(mitm_members, "mitm-members", .names = "{host}:",
       .what = "bytes between members on two hosts are changed, dropped, repeated, swapped or "
               "injected",
       .weight = 2, .missing = middle_not_here, .relent = middle_end)

@@ -90,11 +90,11 @@ static int link_down(struct chaos *chaos, uint32_t number, struct hvd_err *err)
 {
     if (!number)
         return HVD_DONE;
-    fault_say(chaos, "%s", name_of(chaos, number));
+    fault_note_host(chaos, (int)number - 1);
     return networks_ip(err, "link set veth%u down", number);
 }
 
-CUT(link_down_shortly, "link-down-short",
+CUT(link_down_shortly, "link-down-short", .quiet = "it is over before the lease",
     .what = "the link of a host is down for less than the lease", .cost = FAULT_COSTS_NOTHING,
     .over = FAULT_OVER_BEFORE_LEASE, .weight = 3)
 {
@@ -102,15 +102,15 @@ CUT(link_down_shortly, "link-down-short",
     return link_down(chaos, any_host(chaos, 0), err);
 }
 
-CUT(link_down_long, "link-down-long",
+CUT(link_down_long, "link-down-long", .names = "{host}",
     .what = "the link of a host is down for longer than the lease", .weight = 4)
 {
     chaos->lasts_us = longer_than_lease(chaos, LONG_TO_US);
     return link_down(chaos, host_to_lose(chaos), err);
 }
 
-CUT(link_flaps, "link-flaps", .what = "the link of a host goes down and up eight times",
-    .weight = 2)
+CUT(link_flaps, "link-flaps", .quiet = "it is over before the lease",
+    .what = "the link of a host goes down and up eight times", .weight = 2)
 {
     uint32_t number = host_to_lose(chaos);
     int rc = link_down(chaos, number, err);
@@ -131,25 +131,27 @@ static int deafen(uint32_t number, struct hvd_err *err)
                        number, number, number);
 }
 
-CUT(to_host, "deaf-host", .what = "what the driver sends to a host vanishes", .weight = 3)
+CUT(to_host, "deaf-host", .names = "{host}", .what = "what the driver sends to a host vanishes",
+    .weight = 3)
 {
     uint32_t number = host_to_lose(chaos);
 
     if (!number)
         return HVD_DONE;
     chaos->lasts_us = longer_than_lease(chaos, LONG_TO_US);
-    fault_say(chaos, "driver to %s", name_of(chaos, number));
+    fault_note_host(chaos, (int)number - 1);
     return deafen(number, err);
 }
 
-CUT(from_host, "dumb-host", .what = "what a host sends to the driver vanishes", .weight = 3)
+CUT(from_host, "dumb-host", .names = "{host}", .what = "what a host sends to the driver vanishes",
+    .weight = 3)
 {
     uint32_t number = host_to_lose(chaos);
 
     if (!number)
         return HVD_DONE;
     chaos->lasts_us = longer_than_lease(chaos, LONG_TO_US);
-    fault_say(chaos, "%s to driver", name_of(chaos, number));
+    fault_note_host(chaos, (int)number - 1);
     return networks_ip(err, "rule add pref 1 iif veth%u to " NETWORKS_NET ".%u.1 blackhole", number,
                        number);
 }
@@ -164,21 +166,26 @@ static int wall(struct chaos *chaos, int64_t low_us, int64_t high_us, struct hvd
     if (!one || !other)
         return HVD_DONE;
     chaos->lasts_us = strike_time(chaos, low_us, high_us);
-    fault_say(chaos, "%s and %s", name_of(chaos, one), name_of(chaos, other));
+    fault_note_host(chaos, (int)one - 1);
+    fault_note_host(chaos, (int)other - 1);
     rc = networks_ip(err, "rule add pref 1 iif veth%u to %s blackhole", one, name_of(chaos, other));
     return rc ? rc
               : networks_ip(err, "rule add pref 1 iif veth%u to %s blackhole", other,
                             name_of(chaos, one));
 }
 
-CUT(thin_wall, "wall", .what = "two hosts do not reach each other for a while",
-    .cost = FAULT_COSTS_NOTHING, .over = FAULT_OVER_BEFORE_STALL, .weight = 3)
+CUT(thin_wall, "wall", .quiet = "it is over before --stall-shutdown",
+    .what = "two hosts do not reach each other for a while", .cost = FAULT_COSTS_NOTHING,
+    .over = FAULT_OVER_BEFORE_STALL, .weight = 3)
 {
+    /* a warning names any two workers that wait for each other */
+    for (uint32_t i = 0; i < chaos->arena.host_count; i++)
+        fault_allow(chaos, BLAME_HOST, chaos->arena.hosts[i].name);
     return wall(chaos, SHORT_FROM_US, WALL_TO_US, err);
 }
 
-CUT(thick_wall, "wall-long", .what = "two hosts do not reach each other until the stall limit",
-    .weight = 2)
+CUT(thick_wall, "wall-long", .names = " wait for each other, for ",
+    .what = "two hosts do not reach each other until the stall limit", .weight = 2)
 {
     const int64_t stall_us = arena_stall_us(&chaos->arena);
 
@@ -206,7 +213,7 @@ static int leave_alone(struct chaos *chaos, struct hvd_err *err)
     return rc;
 }
 
-CUT(alone_shortly, "driver-alone-short",
+CUT(alone_shortly, "driver-alone-short", .quiet = "it is over before the lease",
     .what = "no host reaches the driver, for less than the lease", .cost = FAULT_COSTS_NOTHING,
     .weight = 2)
 {
@@ -214,8 +221,9 @@ CUT(alone_shortly, "driver-alone-short",
     return leave_alone(chaos, err);
 }
 
-CUT(alone, "driver-alone", .what = "no host reaches the driver, for less than the grace",
-    .cost = FAULT_COSTS_NOTHING, .weight = 4)
+CUT(alone, "driver-alone", .names = "no agent is heard: the driver's machine may be cut off",
+    .what = "no host reaches the driver, for less than the grace", .cost = FAULT_COSTS_NOTHING,
+    .weight = 4)
 {
     chaos->lasts_us = longer_than_lease(chaos, ALONE_TO_US);
     return leave_alone(chaos, err);
@@ -236,7 +244,7 @@ static int bad_air(struct chaos *chaos, const struct net_faults_rates *rates, st
         return HVD_DONE;
     seeded.seed = rng_next(&chaos->rng);
     chaos->lasts_us = strike_time(chaos, AIR_FROM_US, AIR_TO_US);
-    fault_say(chaos, "%s", name_of(chaos, number));
+    fault_note_host(chaos, (int)number - 1);
     rc = net_faults_open(&air, number, &seeded, err);
     chaos->own = air;
     return rc;
@@ -255,8 +263,8 @@ static int clear_up(struct chaos *chaos, struct hvd_err *err)
     return 0;
 }
 
-AIR(lose, "packet-loss", .what = "5 to 20 % of the packets to and from a host are lost",
-    .weight = 3)
+AIR(lose, "packet-loss", .quiet = "TCP sends the packets again",
+    .what = "5 to 20 % of the packets to and from a host are lost", .weight = 3)
 {
     const struct net_faults_rates disk_faults = { .lost =
                                                       50 + (uint32_t)rng_below(&chaos->rng, 151) };
@@ -264,8 +272,9 @@ AIR(lose, "packet-loss", .what = "5 to 20 % of the packets to and from a host ar
     return bad_air(chaos, &disk_faults, err);
 }
 
-AIR(delay, "packet-delay", .what = "packets to and from a host are 25 to 50 ms late",
-    .cost = FAULT_COSTS_NOTHING, .weight = 2)
+AIR(delay, "packet-delay", .quiet = "it is less than the lease",
+    .what = "packets to and from a host are 25 to 50 ms late", .cost = FAULT_COSTS_NOTHING,
+    .weight = 2)
 {
     const struct net_faults_rates disk_faults = {
         .delay_us = strike_time(chaos, 25 * TIME_MS, 50 * TIME_MS), /* in each direction */
@@ -274,8 +283,8 @@ AIR(delay, "packet-delay", .what = "packets to and from a host are 25 to 50 ms l
     return bad_air(chaos, &disk_faults, err);
 }
 
-AIR(muddle, "packet-muddle", .what = "10 % of them come twice, 10 % late",
-    .cost = FAULT_COSTS_NOTHING, .weight = 2)
+AIR(muddle, "packet-muddle", .quiet = "TCP puts the packets in order",
+    .what = "10 % of them come twice, 10 % late", .cost = FAULT_COSTS_NOTHING, .weight = 2)
 {
     const struct net_faults_rates disk_faults = { .doubled = 100, .overtaken = 100 };
 
@@ -285,7 +294,7 @@ AIR(muddle, "packet-muddle", .what = "10 % of them come twice, 10 % late",
 /* ---- ssh ---- */
 
 /* The agent has to be started again, and ssh refuses that for a while. */
-CUT(shut_out, "agent-kill-no-ssh",
+CUT(shut_out, "agent-kill-no-ssh", .names = "{host}",
     .what = "SIGKILL to an agent whose machine has no sshd for a while", .weight = 2)
 {
     const struct proc_info *agent = strike_pick(chaos, &chaos->scan, PROC_AGENT);

@@ -157,7 +157,7 @@ static int observer_end(struct chaos *chaos, struct hvd_err *err)
     return rc;
 }
 
-FAULT(replay, "replay",
+FAULT(replay, "replay", .names = "{worker}: killed by signal 9",
       .what = "an observer replays what workers and agents have said when they met; one is killed "
               "meanwhile",
       .weight = 1, .missing = observer_not_here, .relent = observer_end)
@@ -169,7 +169,7 @@ FAULT(replay, "replay",
     return strike_whole(chaos, rc, observer_end, err);
 }
 
-FAULT(replay_driver, "replay-driver",
+FAULT(replay_driver, "replay-driver", .names = "the driver (pid {driver}) died of signal 9",
       .what = "an observer replays what agents have said to the driver, which is killed meanwhile",
       .cost = FAULT_COSTS_NOTHING, .weight = 1, .missing = observer_not_here,
       .relent = observer_end)

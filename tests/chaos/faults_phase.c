@@ -158,51 +158,54 @@ static int strike(struct chaos *chaos, const struct phase *phase, struct hvd_err
 #define REVOKED   " is revoked: "
 #define RECOVERED " (recovery): size "
 
-/* A fault at a moment: the text of the driver's line, the cause of the change, the victim, and the
- * delay. */
-#define PHASE(function, title, text, ...)                                                  \
-    FAULT(function, title, .what = (text), .weight = 2, .missing = strike_needs_two_hosts, \
-          .relent = strike_list)                                                           \
-    {                                                                                      \
-        static const struct phase phase = { __VA_ARGS__ };                                 \
-                                                                                           \
-        return strike(chaos, &phase, err);                                                 \
+#define VICTIMS   .names = "{worker}; {host}; the driver (pid {driver}) died of"
+#define LEAVERS   .quiet = "a worker that leaves is not missed"
+
+/* A fault at a moment: what the log says of the victims, the text of the driver's line, the cause
+ * of the change, the victim, and the delay. */
+#define PHASE(function, title, text, log, ...)                                                  \
+    FAULT(function, title, .what = (text), log, .weight = 2, .missing = strike_needs_two_hosts, \
+          .relent = strike_list)                                                                \
+    {                                                                                           \
+        static const struct phase phase = { __VA_ARGS__ };                                      \
+                                                                                                \
+        return strike(chaos, &phase, err);                                                      \
     }
 
 /* A worker starts that replaces a dead one. */
-PHASE(boot, "phase-boot", "a worker dies while it boots for one that has died", LAUNCHED,
+PHASE(boot, "phase-boot", "a worker dies while it boots for one that has died", VICTIMS, LAUNCHED,
       CAUSE_DEATH, WHOM_NAMED, AFTER_US)
 
 /* A worker is ready and waits for its first round. */
-PHASE(ready, "phase-ready", "a worker dies while it waits to be taken in", READY, CAUSE_DEATH,
-      WHOM_NAMED, AFTER_US)
+PHASE(ready, "phase-ready", "a worker dies while it waits to be taken in", VICTIMS, READY,
+      CAUSE_DEATH, WHOM_NAMED, AFTER_US)
 
 /* A round is prepared beside the one that trains, because a host leaves. */
-PHASE(prepare, "phase-prepare", "a worker dies while a round without a host is prepared", PREPARED,
-      CAUSE_LEAVE, WHOM_ANY, 5 * TIME_MS)
+PHASE(prepare, "phase-prepare", "a worker dies while a round without a host is prepared", VICTIMS,
+      PREPARED, CAUSE_LEAVE, WHOM_ANY, 5 * TIME_MS)
 
 /* A round is prepared because a host joins. */
-PHASE(join, "phase-join", "a worker dies while a round with another host is prepared", PREPARED,
-      CAUSE_JOIN, WHOM_ANY, 5 * TIME_MS)
+PHASE(join, "phase-join", "a worker dies while a round with another host is prepared", VICTIMS,
+      PREPARED, CAUSE_JOIN, WHOM_ANY, 5 * TIME_MS)
 
 /* All members were told of the new round, and none is in it yet. */
-PHASE(switch_over, "phase-switch", "a worker dies while all go over to a new round", SWITCHED,
-      CAUSE_JOIN, WHOM_ANY, 2 * TIME_MS)
+PHASE(switch_over, "phase-switch", "a worker dies while all go over to a new round", VICTIMS,
+      SWITCHED, CAUSE_JOIN, WHOM_ANY, 2 * TIME_MS)
 
-PHASE(leave, "phase-leave", "a leaver dies while it leaves", SWITCHED, CAUSE_LEAVE, WHOM_LEAVER,
-      AFTER_US)
+PHASE(leave, "phase-leave", "a leaver dies while it leaves", LEAVERS, SWITCHED, CAUSE_LEAVE,
+      WHOM_LEAVER, AFTER_US)
 
 /* Survivors stop, and report their commits. */
-PHASE(recover, "phase-recover", "a worker dies while survivors stop", REVOKED, CAUSE_DEATH,
+PHASE(recover, "phase-recover", "a worker dies while survivors stop", VICTIMS, REVOKED, CAUSE_DEATH,
       WHOM_ANY, 3 * TIME_MS)
 
 /* Members without the newest commit fetch it. */
-PHASE(sync_state, "phase-sync", "a worker dies while survivors take the state over", RECOVERED,
-      CAUSE_DEATH, WHOM_ANY, 10 * TIME_MS)
+PHASE(sync_state, "phase-sync", "a worker dies while survivors take the state over", VICTIMS,
+      RECOVERED, CAUSE_DEATH, WHOM_ANY, 10 * TIME_MS)
 
 /* Members connect and make their first step. */
-PHASE(enter, "phase-enter", "a worker dies while survivors begin to train", RECOVERED, CAUSE_DEATH,
-      WHOM_ANY, 60 * TIME_MS)
+PHASE(enter, "phase-enter", "a worker dies while survivors begin to train", VICTIMS, RECOVERED,
+      CAUSE_DEATH, WHOM_ANY, 60 * TIME_MS)
 
 /* ---- rounds without progress ---- */
 
@@ -230,7 +233,7 @@ static bool kill_member(struct chaos *chaos)
 /* The next round begins as soon as the survivors have stopped, and the kill comes before its first
  * commit. The driver says how many failures without a newer commit it has counted; the judge sees
  * that the job goes on, and log_check.c that the count keeps its bounds. */
-FAULT(no_progress, "no-progress",
+FAULT(no_progress, "no-progress", .names = "{worker}: killed by signal 9",
       .what = "workers die in three rounds in a row, before a newer commit", .weight = 2,
       .missing = strike_needs_two_hosts)
 {

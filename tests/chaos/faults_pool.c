@@ -24,7 +24,7 @@
 /* ---- the pool is lost ---- */
 
 /* The command is started again. The time that passes is up to the strike. */
-FAULT(reclaim_pool, "pool-reclaimed",
+FAULT(reclaim_pool, "pool-reclaimed", .names = "{thing}",
       .what = "SIGKILL to driver, agents and workers at once, and the command is started again",
       .weight = 3, .relent = strike_drive)
 {
@@ -34,7 +34,7 @@ FAULT(reclaim_pool, "pool-reclaimed",
 
 /* The driver lives, and other machines come. Machines of the loopback have other addresses then; a
  * machine in a network comes again, with nothing on it. */
-FAULT(reclaim_hosts, "agents-and-workers-reclaimed",
+FAULT(reclaim_hosts, "agents-and-workers-reclaimed", .names = "{host}",
       .what = "SIGKILL to all agents and workers at once, and other hosts are listed", .weight = 1)
 {
     struct arena *arena = &chaos->arena;
@@ -73,8 +73,9 @@ static int end_full(struct chaos *chaos, struct hvd_err *err)
     return pool_store_end(chaos, "free some space", calm_folder, err);
 }
 
-FAULT(store_full, "checkpoint-disk-full", .what = "no space in the directory of the checkpoints",
-      .cost = FAULT_COSTS_NOTHING, .weight = 1, .missing = needs_directory, .relent = end_full)
+FAULT(store_full, "checkpoint-disk-full", .names = "{thing}",
+      .what = "no space in the directory of the checkpoints", .cost = FAULT_COSTS_NOTHING,
+      .weight = 1, .missing = needs_directory, .relent = end_full)
 {
     int rc = pool_store_begin(chaos, err);
 
@@ -88,7 +89,7 @@ static int end_readonly(struct chaos *chaos, struct hvd_err *err)
     return pool_store_end(chaos, "writable", calm_folder, err);
 }
 
-FAULT(store_readonly, "checkpoint-disk-readonly",
+FAULT(store_readonly, "checkpoint-disk-readonly", .names = "{thing}",
       .what = "the directory of the checkpoints is read-only", .cost = FAULT_COSTS_NOTHING,
       .weight = 1, .missing = needs_directory, .relent = end_readonly)
 {
@@ -105,6 +106,7 @@ static int end_slow(struct chaos *chaos, struct hvd_err *err)
 }
 
 FAULT(store_slow, "checkpoint-disk-slow",
+      .quiet = "a checkpoint takes longer, and training does not wait for it",
       .what = "each write and sync of a checkpoint takes up to a second",
       .cost = FAULT_COSTS_NOTHING, .weight = 1, .missing = needs_directory, .relent = end_slow)
 {
@@ -138,7 +140,7 @@ static int end_gone(struct chaos *chaos, struct hvd_err *err)
     return pool_store_end(chaos, "create the directory", calm_gone, err);
 }
 
-FAULT(store_gone, "checkpoint-disk-gone",
+FAULT(store_gone, "checkpoint-disk-gone", .names = "{thing}",
       .what = "the directory of the checkpoints is not there for a while",
       .cost = FAULT_COSTS_NOTHING, .weight = 1, .missing = needs_directory, .relent = end_gone)
 {

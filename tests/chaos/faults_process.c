@@ -31,17 +31,18 @@ static const struct proc_info *any_worker(struct chaos *chaos, int host)
     return proc_scan_pick(&chaos->scan, PROC_WORKER, host, &chaos->rng);
 }
 
-FAULT(kill_worker, "worker-kill", .what = "SIGKILL to a worker", .weight = 8)
+FAULT(kill_worker, "worker-kill", .names = "{worker}: killed by signal 9",
+      .what = "SIGKILL to a worker", .weight = 8)
 {
     return done(strike_signal(chaos, any_worker(chaos, -1), SIGKILL));
 }
 
-FAULT(end_worker, "worker-term", .what = "SIGTERM to a worker", .weight = 2)
+FAULT(end_worker, "worker-term", .names = "{worker}", .what = "SIGTERM to a worker", .weight = 2)
 {
     return done(strike_signal(chaos, any_worker(chaos, -1), SIGTERM));
 }
 
-FAULT(kill_two_workers, "two-workers-kill",
+FAULT(kill_two_workers, "two-workers-kill", .names = "{worker}: killed by signal 9",
       .what = "SIGKILL to two workers on different hosts at once", .weight = 4,
       .missing = strike_needs_two_hosts)
 {
@@ -68,15 +69,13 @@ static int kill_workers_of(struct chaos *chaos, int host)
         const struct proc_info *it = &chaos->scan.processes[i];
 
         if (it->kind == PROC_WORKER && (host < 0 || it->host == host))
-            killed += kill(it->pid, SIGKILL) == 0;
+            killed += strike_signal(chaos, it, SIGKILL);
     }
-    fault_say(chaos, "all %u of %s", (unsigned)killed,
-              host < 0 ? "the job" : chaos->arena.hosts[host].name);
     return done(killed > 0);
 }
 
-FAULT(kill_host_workers, "host-workers-kill", .what = "SIGKILL to all workers of a host",
-      .weight = 3)
+FAULT(kill_host_workers, "host-workers-kill", .names = "{worker}: killed by signal 9",
+      .what = "SIGKILL to all workers of a host", .weight = 3)
 {
     const struct proc_info *worker = any_worker(chaos, -1);
 
@@ -84,15 +83,16 @@ FAULT(kill_host_workers, "host-workers-kill", .what = "SIGKILL to all workers of
 }
 
 /* Kills all workers; their agents have their commits. */
-FAULT(kill_all_workers, "all-workers-kill", .what = "SIGKILL to all workers of the job",
-      .weight = 1)
+FAULT(kill_all_workers, "all-workers-kill", .names = "{worker}: killed by signal 9",
+      .what = "SIGKILL to all workers of the job", .weight = 1)
 {
     return any_worker(chaos, -1) ? kill_workers_of(chaos, -1) : HVD_DONE;
 }
 
 /* Kills the worker of rank 0. Ranks change from round to round, so the rank is read from the
  * driver's line "by rank HOST:SLOT,SLOT HOST:SLOT ...", whose first slot has rank 0. */
-FAULT(kill_first_rank, "rank0-kill", .what = "SIGKILL to rank 0", .weight = 4)
+FAULT(kill_first_rank, "rank0-kill", .names = "{worker}: killed by signal 9",
+      .what = "SIGKILL to rank 0", .weight = 4)
 {
     static const char text[] = "by rank ";
     char path[ARENA_PATH], line[LOG_FOLLOW_LINE], place[ARENA_NAME + 16];
@@ -138,20 +138,20 @@ static int wake(struct chaos *chaos, struct hvd_err *err)
     return 0;
 }
 
-FAULT(freeze_worker_shortly, "worker-freeze-short",
+FAULT(freeze_worker_shortly, "worker-freeze-short", .quiet = "it is over before the lease",
       .what = "SIGSTOP to a worker, for less than the lease", .cost = FAULT_COSTS_NOTHING,
       .over = FAULT_OVER_BEFORE_LEASE, .weight = 3, .relent = wake)
 {
     return freeze(chaos, any_worker(chaos, -1), SHORT_FROM_US, SHORT_TO_US);
 }
 
-FAULT(freeze_worker, "worker-freeze-long", .what = "SIGSTOP to a worker, for longer than the lease",
-      .weight = 3, .relent = wake)
+FAULT(freeze_worker, "worker-freeze-long", .names = "{worker}",
+      .what = "SIGSTOP to a worker, for longer than the lease", .weight = 3, .relent = wake)
 {
     return freeze_long(chaos, any_worker(chaos, -1));
 }
 
-FAULT(freeze_agent_shortly, "agent-freeze-short",
+FAULT(freeze_agent_shortly, "agent-freeze-short", .quiet = "it is over before the lease",
       .what = "SIGSTOP to an agent, for less than the lease", .cost = FAULT_COSTS_NOTHING,
       .over = FAULT_OVER_BEFORE_LEASE, .weight = 3, .relent = wake)
 {
@@ -159,15 +159,17 @@ FAULT(freeze_agent_shortly, "agent-freeze-short",
                   SHORT_TO_US);
 }
 
-FAULT(freeze_agent, "agent-freeze-long", .what = "SIGSTOP to an agent, for longer than the lease",
-      .weight = 3, .missing = strike_needs_two_hosts, .relent = wake)
+FAULT(freeze_agent, "agent-freeze-long", .names = "{host}",
+      .what = "SIGSTOP to an agent, for longer than the lease", .weight = 3,
+      .missing = strike_needs_two_hosts, .relent = wake)
 {
     return freeze_long(chaos, strike_pick(chaos, &chaos->scan, PROC_AGENT));
 }
 
 /* Freezes a supervisor, which only waits: no process may notice. */
-FAULT(freeze_keeper, "keeper-freeze", .what = "SIGSTOP to the keeper of an agent",
-      .cost = FAULT_COSTS_NOTHING, .weight = 1, .relent = wake)
+FAULT(freeze_keeper, "keeper-freeze", .quiet = "it only waits for the end of its agent",
+      .what = "SIGSTOP to the keeper of an agent", .cost = FAULT_COSTS_NOTHING, .weight = 1,
+      .relent = wake)
 {
     return freeze(chaos, proc_scan_pick(&chaos->scan, PROC_KEEPER, -1, &chaos->rng), SHORT_FROM_US,
                   KEEPER_US);
@@ -175,21 +177,21 @@ FAULT(freeze_keeper, "keeper-freeze", .what = "SIGSTOP to the keeper of an agent
 
 /* ---- agents ---- */
 
-FAULT(kill_agent, "agent-kill", .what = "SIGKILL to an agent", .weight = 4,
+FAULT(kill_agent, "agent-kill", .names = "{host}", .what = "SIGKILL to an agent", .weight = 4,
       .missing = strike_needs_two_hosts)
 {
     return done(strike_signal(chaos, strike_pick(chaos, &chaos->scan, PROC_AGENT), SIGKILL));
 }
 
-FAULT(kill_keeper, "keeper-kill", .what = "SIGKILL to the keeper of an agent", .weight = 2,
-      .missing = strike_needs_two_hosts)
+FAULT(kill_keeper, "keeper-kill", .names = "{host}", .what = "SIGKILL to the keeper of an agent",
+      .weight = 2, .missing = strike_needs_two_hosts)
 {
     return done(strike_signal(chaos, strike_pick(chaos, &chaos->scan, PROC_KEEPER), SIGKILL));
 }
 
 /* Kills an agent and its supervisor: no process is left to end the workers, so they must notice by
  * themselves. */
-FAULT(kill_agent_and_keeper, "agent-keeper-kill",
+FAULT(kill_agent_and_keeper, "agent-keeper-kill", .names = "{host}",
       .what = "SIGKILL to an agent and its keeper at once", .weight = 2,
       .missing = strike_needs_two_hosts)
 {
@@ -203,7 +205,7 @@ FAULT(kill_agent_and_keeper, "agent-keeper-kill",
     return 0;
 }
 
-FAULT(kill_worker_and_agent, "worker-agent-kill",
+FAULT(kill_worker_and_agent, "worker-agent-kill", .names = "{host}; {worker}",
       .what = "SIGKILL to a worker and to an agent at once", .weight = 3,
       .missing = strike_needs_two_hosts)
 {
@@ -239,8 +241,9 @@ static int come_back(struct chaos *chaos, struct hvd_err *err)
 }
 
 /* Drains the host; its workers leave in order. */
-FAULT(announce, "machine-notice", .what = "SIGTERM to an agent: its machine goes, and does",
-      .weight = 2, .missing = strike_needs_two_hosts, .relent = come_back)
+FAULT(announce, "machine-notice", .names = "{host}",
+      .what = "SIGTERM to an agent: its machine goes, and does", .weight = 2,
+      .missing = strike_needs_two_hosts, .relent = come_back)
 {
     const struct proc_info *agent = strike_pick(chaos, &chaos->scan, PROC_AGENT);
 

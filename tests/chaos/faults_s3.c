@@ -91,7 +91,7 @@ static int s3_end(struct chaos *chaos, struct hvd_err *err)
     return s3_relent(chaos, NULL, err);
 }
 
-FAULT(s3_errors, "s3-errors",
+FAULT(s3_errors, "s3-errors", .quiet = "requests are made again",
       .what = "many requests to S3 get 500, 503 (slow down), a reset, or a lost answer",
       .cost = FAULT_COSTS_NOTHING, .weight = 2, .missing = needs_s3, .relent = s3_end)
 {
@@ -106,24 +106,27 @@ static int s3_end_denied(struct chaos *chaos, struct hvd_err *err)
     return s3_relent(chaos, "let these credentials list the bucket", err);
 }
 
-FAULT(s3_denied, "s3-denied", .what = "S3 answers 403 to every request for a while",
-      .cost = FAULT_COSTS_NOTHING, .weight = 2, .missing = needs_s3, .relent = s3_end_denied)
+FAULT(s3_denied, "s3-denied", .names = "{thing}",
+      .what = "S3 answers 403 to every request for a while", .cost = FAULT_COSTS_NOTHING,
+      .weight = 2, .missing = needs_s3, .relent = s3_end_denied)
 {
     int rc = pool_store_begin(chaos, err);
 
     return rc ? rc : s3_begin(chaos, "403", S3_ALL, S3_ALL, err);
 }
 
-FAULT(s3_hangs, "s3-hangs", .what = "S3 accepts requests and never answers them",
-      .cost = FAULT_COSTS_NOTHING, .weight = 1, .missing = needs_s3, .relent = s3_end)
+FAULT(s3_hangs, "s3-hangs", .quiet = "requests are made again",
+      .what = "S3 accepts requests and never answers them", .cost = FAULT_COSTS_NOTHING,
+      .weight = 1, .missing = needs_s3, .relent = s3_end)
 {
     int rc = pool_store_begin(chaos, err);
 
     return rc ? rc : s3_begin(chaos, "hang", S3_MANY_LOW, S3_ALL, err);
 }
 
-FAULT(s3_truncates, "s3-truncates", .what = "S3 breaks off in the middle of many answers",
-      .cost = FAULT_COSTS_NOTHING, .weight = 2, .missing = needs_s3, .relent = s3_end)
+FAULT(s3_truncates, "s3-truncates", .quiet = "requests are made again",
+      .what = "S3 breaks off in the middle of many answers", .cost = FAULT_COSTS_NOTHING,
+      .weight = 2, .missing = needs_s3, .relent = s3_end)
 {
     int rc = pool_store_begin(chaos, err);
 
@@ -140,8 +143,9 @@ static int s3_end_gone(struct chaos *chaos, struct hvd_err *err)
     return pool_store_end(chaos, NULL, s3_come_back, err);
 }
 
-FAULT(s3_gone, "s3-gone", .what = "SIGKILL to the server of S3, which comes back later",
-      .cost = FAULT_COSTS_NOTHING, .weight = 2, .missing = needs_s3, .relent = s3_end_gone)
+FAULT(s3_gone, "s3-gone", .quiet = "requests are made again",
+      .what = "SIGKILL to the server of S3, which comes back later", .cost = FAULT_COSTS_NOTHING,
+      .weight = 2, .missing = needs_s3, .relent = s3_end_gone)
 {
     int rc = pool_store_begin(chaos, err);
 
@@ -162,7 +166,7 @@ static int s3_start_again(struct chaos *chaos, struct hvd_err *err)
     return rc;
 }
 
-FAULT(s3_lose_pool, "s3-pool-reclaimed",
+FAULT(s3_lose_pool, "s3-pool-reclaimed", .names = "{thing}",
       .what = "SIGKILL to driver, agents and workers at once, and the command is started again, "
               "while S3 fails",
       .weight = 4, .missing = needs_s3, .relent = s3_start_again)

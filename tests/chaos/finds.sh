@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# For each mistake that the trainers, or the server of S3, make on purpose a campaign has to end with 1 and name it. A
-# campaign waits for --leak-patience before it reports a leak; a leak that is planted here never ends, so the wait is
-# short. With a server of S3 no leak is planted, and a slow server removes old checkpoints late: the wait is the usual
-# one.
+# For each mistake that the trainers, the server of S3, or the log make on purpose a campaign has to end with 1 and name
+# it. A campaign waits for --leak-patience before it reports a leak, or a line that the log lacks; what is planted here
+# never ends, so the wait is short. With a server of S3 no leak is planted, and a slow server removes old checkpoints
+# late: the wait is the usual one.
 #
 #     finds.sh CHAOS DIRECTORY
 set -euo pipefail
@@ -36,6 +36,8 @@ finds sample 'had 1024 samples with tally'
 finds commit 'work was lost'
 finds memory 'shared memories are mapped'
 finds child 'it does not wait for them'
+finds nameless 'no warning or error of driver.log has'
+finds accuse 'accuses 127.0.0.1, which was not hit' --only worker-freeze-short,keeper-freeze --leak-patience 10s
 if "$(dirname "$0")/../../scripts/moto" >/dev/null; then
   finds bucket 'was complete: work was lost' --checkpoints s3 --only pool-reclaimed,worker-kill,rank0-kill
 else

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/time.h"
 #include "os/clock.h"
+#include "os/file.h"
 #include "os/process.h"
 #include "tests/chaos/arena_checkpoints.h"
 
@@ -18,6 +19,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #ifndef CHAOS_AUDIT /* the build defines its path */
@@ -30,6 +32,7 @@
 #define FILES_SPARE  3 /* descriptors more than without faults: an operator may be asking */
 #define OTHERS_SPARE 4 /* the script and its children, of this discovery run and of a late one */
 #define SHOWN        200
+#define LOG_MAX      ((size_t)256 << 20)
 /* beside those that are kept: one that is being written, and one that is being removed */
 #define CHECKPOINTS_MOST (ARENA_CHECKPOINTS + 2)
 
@@ -525,17 +528,79 @@ int judge_rest(struct judge *judge, struct chaos *chaos, struct hvd_err *err)
     }
     if (!rc)
         rc = judge_whole(judge, chaos, clock_now_us(), deadline_us, err);
+    judge->settled = !rc;
     return rc ? rc : log_check_read(&judge->check, err);
 }
 
 void judge_look(struct judge *judge, struct chaos *chaos)
 {
+    char path[ARENA_PATH];
+    struct stat log;
+
     proc_scan_take(&chaos->scan, &chaos->arena);
     judge->worker_count = 0;
     judge->rounds = newest_round(judge, chaos);
     for (uint32_t i = 0; i < chaos->scan.count; i++)
         if (chaos->scan.processes[i].kind == PROC_WORKER)
             judge->workers[judge->worker_count++] = chaos->scan.processes[i].pid;
+    judge->logs[judge->log_count % JUDGE_LOGS].at_us = clock_now_us();
+    judge->logs[judge->log_count++ % JUDGE_LOGS].length =
+        stat(arena_path(&chaos->arena, "driver.log", path), &log) ? 0 : (uint64_t)log.st_size;
+    blame_begin(&chaos->blame, judge->settled);
+    judge->settled = false;
+}
+
+/* Where the lines begin that count for the present fault. A line that the driver says once a minute
+ * may be as old as that. */
+static uint64_t blame_from(const struct judge *judge, bool each_minute)
+{
+    uint32_t last = judge->log_count - 1, first = last;
+    int64_t since_us = judge->logs[last % JUDGE_LOGS].at_us - TIME_MIN;
+
+    while (each_minute && first > 0 && last - first < JUDGE_LOGS - 1 &&
+           judge->logs[(first - 1) % JUDGE_LOGS].at_us > since_us)
+        first--;
+    return judge->logs[first % JUDGE_LOGS].length;
+}
+
+/* Checks the lines from `from` on, once. */
+static int blame_look(const struct chaos *chaos, const struct fault *fault, uint64_t from,
+                      uint32_t *ret_named, struct hvd_err *err)
+{
+    const struct arena *arena = &chaos->arena;
+    char path[ARENA_PATH], script[ARENA_PATH];
+    const char *parts[ARENA_HOSTS + 2];
+    struct buf log;
+    size_t count = 0;
+    int rc;
+
+    buf_init(&log, LOG_MAX);
+    rc = file_read(arena_path(arena, "driver.log", path), &log, err);
+    if (!rc && fault->names)
+        rc = blame_find(&chaos->blame, fault->names, buf_text(&log) + from, ret_named, err);
+    for (uint32_t i = 0; i < arena->host_count; i++)
+        parts[count++] = arena->hosts[i].name;
+    parts[count++] = arena_path(arena, "discover", script);
+    parts[count++] = arena_checkpoint_dir(arena, path);
+    if (!rc && fault->quiet)
+        rc = blame_acquit(&chaos->blame, parts, count, buf_text(&log) + from, err);
+    buf_release(&log);
+    return rc;
+}
+
+int judge_blame(struct judge *judge, struct chaos *chaos, const struct fault *fault,
+                uint32_t *ret_named, struct hvd_err *err)
+{
+    const struct chaos_plan *plan = chaos->arena.plan;
+    int64_t deadline_us = clock_now_us() + (plan->leak_us ? plan->leak_us : plan->patience_us);
+    uint64_t from = blame_from(judge, fault->names_each_minute);
+    int rc;
+
+    /* A line that is on its way is waited for. */
+    while ((rc = blame_look(chaos, fault, from, ret_named, err)) == HVD_E_MISMATCH &&
+           fault->names && clock_now_us() < deadline_us && !*chaos->arena.broken_off)
+        (void)poll(NULL, 0, (int)(LOOK_US / TIME_MS));
+    return rc;
 }
 
 /* Audits the sample logs with a program that shares no code with the sampler. */

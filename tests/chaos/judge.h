@@ -15,6 +15,8 @@
 #include "tests/chaos/fault.h"
 #include "tests/chaos/log_check.h"
 
+#define JUDGE_LOGS 128 /* more faults than there are in the time of a line that is repeated */
+
 struct judge {
     struct log_check check;
     /* the highest numbers that were open without faults */
@@ -33,6 +35,13 @@ struct judge {
     pid_t workers[PROC_SCAN_MAX];
     uint32_t worker_count;
     uint64_t rounds; /* the newest round before the fault */
+    /* The length of driver.log before each of the last faults, and when that was. */
+    struct {
+        int64_t at_us;
+        uint64_t length;
+    } logs[JUDGE_LOGS];
+    uint32_t log_count; /* modulo JUDGE_LOGS the next place */
+    bool settled;       /* the fault before can cause no further line */
     /* When all processes with commits were killed, until a step is made; 0: they were not. `kept`
      * is the newest complete checkpoint of that moment. */
     int64_t lost_us;
@@ -45,7 +54,7 @@ void judge_open(struct judge *judge, const struct chaos *chaos);
 int judge_settle(struct judge *judge, struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
 void judge_close(struct judge *judge);
 
-/* Before a fault: notes which workers train now. */
+/* Before a fault: notes which workers train now, and the end of the log. */
 void judge_look(struct judge *judge, struct chaos *chaos);
 
 /* Before a fault that must cost nothing: waits until the job is whole, the driver has handled the
@@ -69,6 +78,12 @@ int judge_whole(struct judge *judge, struct chaos *chaos, int64_t since_us, int6
  * worker or a new round is an error too. */
 int judge_right(struct judge *judge, struct chaos *chaos, enum fault_cost cost,
                 struct hvd_err *err) MUST_CHECK;
+
+/* When the job is whole: 0, or HVD_E_MISMATCH if a warning or error of driver.log names no victim
+ * of the fault, or, after a quiet fault, accuses a part that was not hit.
+ * *ret_named: the names that were found. */
+int judge_blame(struct judge *judge, struct chaos *chaos, const struct fault *fault,
+                uint32_t *ret_named, struct hvd_err *err) MUST_CHECK;
 
 /* When the job has ended: checks that nothing of the job is left, and that the audit of all samples
  * finds no error. */

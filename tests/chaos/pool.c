@@ -61,6 +61,7 @@ int pool_lose(struct chaos *chaos, bool driver_too, struct hvd_err *err)
 {
     int64_t deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
     struct proc_scan *now;
+    char path[ARENA_PATH];
     bool left = true;
     int rc;
 
@@ -76,6 +77,9 @@ int pool_lose(struct chaos *chaos, bool driver_too, struct hvd_err *err)
         (void)strike_signal(chaos, proc_scan_pick(&chaos->scan, PROC_FRONT, -1, &chaos->rng),
                             SIGKILL);
     fault_say(chaos, "%" PRIu32 " processes", pool_kill(&chaos->scan, driver_too));
+    for (uint32_t i = 0; i < chaos->arena.host_count; i++)
+        fault_blame(chaos, BLAME_HOST, chaos->arena.hosts[i].name);
+    fault_blame(chaos, BLAME_THING, arena_checkpoint_dir(&chaos->arena, path));
     chaos->lost_us = clock_now_us();
     /* A process that was started meanwhile, before its parent died, has no commits, and goes too.
      */
@@ -107,6 +111,7 @@ int pool_store_begin(struct chaos *chaos, struct hvd_err *err)
         return rc;
     }
     chaos->own = follow;
+    fault_blame(chaos, BLAME_THING, arena_checkpoint_dir(&chaos->arena, path));
     chaos->lasts_us = strike_time(chaos, POOL_STORE_LOW, POOL_STORE_HIGH);
     return 0;
 }

@@ -22,6 +22,8 @@ struct record_fault {
     uint64_t rounds;   /* new rounds */
     /* size of the smallest round from the strike until all workers trained again */
     uint32_t least;
+    uint32_t named;                  /* victims that the log names */
+    bool quiet;                      /* no operator has to hear of the fault */
     char violation[RECORD_TEXT * 2]; /* empty: no violation */
     bool hung;
 };

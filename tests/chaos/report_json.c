@@ -110,6 +110,7 @@ static void put_record(struct json *json, const struct record *record, const str
         json_number(json, "repeated", fault->repeated);
         json_number(json, "rounds", fault->rounds);
         json_number(json, "least", fault->least);
+        json_number(json, "named", fault->named);
         json_bool(json, "hung", fault->hung);
         if (fault->violation[0])
             json_text(json, "violation", fault->violation);

@@ -82,6 +82,24 @@ static const char *reason_of(const char *skipped)
     return colon ? colon : "";
 }
 
+/* Says how many kinds of faults the driver's log names. */
+static void say_named(const struct tally *tally, struct buf *out)
+{
+    size_t named = 0, quiet = 0;
+
+    for (size_t i = 0; i < tally->count; i++) {
+        named += tally->kinds[i].named > 0;
+        quiet += tally->kinds[i].quiet;
+    }
+    say(out,
+        "the log: warnings and errors name %" PRIu64 " victims of %zu kinds of faults; %zu kinds "
+        "are quiet on purpose\n",
+        tally->all.named, named, quiet);
+    for (size_t i = 0; i < tally->count; i++)
+        if (!tally->kinds[i].named && !tally->kinds[i].quiet)
+            say(out, "the log was not judged: %s\n", tally->kinds[i].name);
+}
+
 int report_summary(const struct record *record, const struct steps *steps, struct buf *out)
 {
     char text[3][TIME_TEXT_MAX];
@@ -102,6 +120,7 @@ int report_summary(const struct record *record, const struct steps *steps, struc
             steps->count, tally.all.repeated, time_brief(record->usual_us, text[0]));
         say(out, "stood still %s of %s\n", time_brief(tally.all.pause.sum_us, text[1]),
             time_brief(record->ended_us - record->began_us, text[2]));
+        say_named(&tally, out);
         for (size_t i = 0; i < record->fault_count; i++) {
             const struct record_fault *fault = &record->faults[i];
 

@@ -11,9 +11,9 @@
 #define LEFT_BYTES 4096
 
 const char *const slip_names[SLIP_COUNT + 1] = {
-    [SLIP_NONE] = "none",     [SLIP_STATE] = "state",   [SLIP_SAMPLE] = "sample",
-    [SLIP_COMMIT] = "commit", [SLIP_MEMORY] = "memory", [SLIP_CHILD] = "child",
-    [SLIP_BUCKET] = "bucket",
+    [SLIP_NONE] = "none",     [SLIP_STATE] = "state",       [SLIP_SAMPLE] = "sample",
+    [SLIP_COMMIT] = "commit", [SLIP_MEMORY] = "memory",     [SLIP_CHILD] = "child",
+    [SLIP_BUCKET] = "bucket", [SLIP_NAMELESS] = "nameless", [SLIP_ACCUSE] = "accuse",
 };
 
 static void leave_memory(void)

@@ -14,6 +14,11 @@ enum slip {
     SLIP_MEMORY, /* each round leaves a mapped memory */
     SLIP_CHILD,  /* each round leaves a child that is never reaped */
     SLIP_BUCKET, /* not of the trainer: S3 acknowledges each other COMPLETE and has none */
+    /* not of the trainer: after each fault the log has a warning that names nothing, and none of
+     * the driver's own */
+    SLIP_NAMELESS,
+    /* not of the trainer: after each fault the log has a warning about the first host */
+    SLIP_ACCUSE,
     SLIP_COUNT
 };
 

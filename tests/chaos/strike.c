@@ -130,6 +130,7 @@ int strike_unlist(struct chaos *chaos, struct hvd_err *err)
         arena->hosts[i].listed = false;
         chaos->hosts[chaos->cut_count++] = (int)i;
         fault_say(chaos, "%s leaves the list", arena->hosts[i].name);
+        fault_allow(chaos, BLAME_HOST, arena->hosts[i].name);
         break;
     }
     return arena_list(arena, err);

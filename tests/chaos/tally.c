@@ -66,6 +66,8 @@ static void add_up(struct tally_kind *kind, const struct record *record, bool al
         kind->violations += fault->violation[0] && !fault->hung;
         kind->repeated += fault->repeated;
         kind->rounds += fault->rounds;
+        kind->named += fault->named;
+        kind->quiet |= fault->quiet;
     }
     kind->count = count;
     kind->pause = tally_times(times, count);

@@ -18,6 +18,8 @@ struct tally_kind {
     struct tally_times pause;
     struct tally_times whole; /* without the faults after which the job hung */
     uint64_t repeated, rounds;
+    uint64_t named; /* victims that the log names */
+    bool quiet;     /* no operator has to hear of the kind */
 };
 
 struct tally {

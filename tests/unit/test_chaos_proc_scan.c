@@ -7,6 +7,7 @@
 #include "base/time.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "tests/chaos/arena_folder.h"
 #include "tests/chaos/proc_scan.h"
 #include "tests/lib/fixture.h"
 
