@@ -142,10 +142,10 @@ static void run_fail(struct coll *coll, const struct coll_call *call, int rc, st
               why->text[0] ? why->text : err_text(rc));
 }
 
-/* Runs a call of the program from its check to its end, and shows it in the timeline. `activity`
- * tells a thread that watches (coll_wait_look) which operation runs: its `operation` is NULL
- * between calls. Returns 0, or the code that this member's call must return for the round's
- * failure. */
+/* Runs a call of the program from its check to its end, and shows it in the timeline and in the
+ * worker's record of its last activities. `activity` tells a thread that watches (coll_wait_look)
+ * which operation runs: its `operation` is NULL between calls. Returns 0, or the code that this
+ * member's call must return for the round's failure. */
 int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *err)
 {
     struct coll_activity *activity = &coll->activity;
@@ -155,7 +155,7 @@ int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *er
                                    .why = err ? err->text : NULL };
     struct hvd_err why = { .text = "" };
     struct coll_group *group;
-    uint64_t range = 0;
+    uint64_t range = 0, recorded;
     int rc = run_check_call(coll, call, err);
 
     if (rc)
@@ -168,6 +168,8 @@ int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *er
     event.begun_us = timeline_now_us(coll->timeline);
     coll->arrival = (struct timeline_arrival){ .at_us = event.begun_us };
     event.number = group->number + 1;
+    recorded = timeline_begin_activity(coll->timeline, event.operation, coll->round, event.number,
+                                       run_bytes(coll, call));
     rc = run_begin(coll, group, event.operation, &why);
     if (rc) {
         /* the group could not be connected */
@@ -199,6 +201,7 @@ int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *er
             nccl_thread_agreed(coll->engine->nccl_thread, coll->round);
     }
     timeline_end_range(coll->timeline, range);
+    timeline_end_activity(coll->timeline, recorded, rc);
     event.code = rc;
     if (timeline_is_on(coll->timeline))
         run_show_call(coll, call, &event);

@@ -368,3 +368,19 @@ void job_folder_release(struct job_folder *folder)
     explicit_bzero(folder->facts.key, sizeof(folder->facts.key));
     *folder = (struct job_folder){ .lock_fd = -1 };
 }
+
+void job_folder_say_begin(const struct job_folder *folder, bool told)
+{
+    const char *job = folder->facts.job;
+
+    if (!folder->resumed)
+        log_info(JOB, "job %s begins, its state is in %s", job, folder->path);
+    else if (told || !folder->former || folder->former == getpid())
+        log_info(JOB, "job %s is taken over, its state is in %s", job, folder->path);
+    else
+        log_warning(
+            JOB,
+            "job %s is taken over, because its driver (pid %d) has ended before the job; its "
+            "state is in %s",
+            job, (int)folder->former, folder->path);
+}

@@ -52,6 +52,10 @@ int job_folder_open(const struct job_folder_wish *wish, struct job_folder *ret_f
                     struct hvd_err *err) MUST_CHECK;
 void job_folder_release(struct job_folder *folder);
 
+/* Logs that the job begins, or goes on. `told`: the user knows already that the former driver has
+ * ended; otherwise its end is a warning. */
+void job_folder_say_begin(const struct job_folder *folder, bool told);
+
 /* Returns the number of the last claim in etcd of a driver that had this folder. 0: none is known.
  */
 uint64_t job_folder_claim(const char *folder);

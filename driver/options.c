@@ -34,7 +34,7 @@ static const char usage_text[] =
     "hvd-elastic [options] [--] COMMAND [ARG...]\n"
     "       hvd-elastic --resume JOB [options]\n"
     "       hvd-elastic --standby JOB --store URL [options]\n"
-    "       hvd-elastic top | status | hosts | changes | events | drain | "
+    "       hvd-elastic top | status | hosts | changes | events | autopsy | drain | "
     "undrain | blacklist | rekey | stop [--help]\n"
     "       hvd-elastic jobs | prune | checkpoints [--help]";
 static const char about_text[] =

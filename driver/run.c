@@ -405,25 +405,6 @@ static int exit_status(int code, int signal)
     }
 }
 
-/* Says that the job begins, or goes on. The end of a driver that no parent has told is news. */
-static void run_say_begin(const struct run *run)
-{
-    const struct job_folder *folder = &run->folder;
-    const char *job = folder->facts.job;
-    bool known = run->order.former || run->options.takeover || run->options.stop;
-
-    if (!folder->resumed)
-        log_info(JOB, "job %s begins, its state is in %s", job, folder->path);
-    else if (known || !folder->former || folder->former == getpid())
-        log_info(JOB, "job %s is taken over, its state is in %s", job, folder->path);
-    else
-        log_warning(
-            JOB,
-            "job %s is taken over, because its driver (pid %d) has ended before the job; its "
-            "state is in %s",
-            job, (int)folder->former, folder->path);
-}
-
 /* Runs the event loop until the job has ended, and prints the last line on standard error. Returns
  * the exit code. end.begun: this driver has become the driver of the job, so agents may run. */
 static int drive_job(struct run *run, struct hvd_err *err)
@@ -465,7 +446,7 @@ static int drive_job(struct run *run, struct hvd_err *err)
     struct loop_end end;
     int status;
 
-    run_say_begin(run);
+    job_folder_say_begin(&run->folder, run->order.former || options->takeover || options->stop);
     run->folder.store = NULL; /* loop_run takes the store over */
     if (!loop_run(&config, &end, err)) {
         status = exit_status(end.code, end.signal);

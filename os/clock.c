@@ -25,6 +25,11 @@ int64_t clock_now_us(void)
     return clock_read_us(CLOCK_MONOTONIC);
 }
 
+int64_t clock_tick_us(void)
+{
+    return clock_read_us(CLOCK_MONOTONIC_COARSE);
+}
+
 /* Returns the microseconds since 1970, UTC. This clock may jump, so no decision uses it. */
 int64_t clock_wall_us(void)
 {

@@ -10,6 +10,8 @@
 #include <sys/time.h>
 
 int64_t clock_now_us(void); /* the monotonic clock, which is used for every decision */
+/* The same clock as of its last tick, some milliseconds ago: cheaper, for what is only shown. */
+int64_t clock_tick_us(void);
 /* microseconds since 1970, UTC; used for texts and records, never for a decision */
 int64_t clock_wall_us(void);
 

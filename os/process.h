@@ -65,4 +65,8 @@ struct process_state {
 };
 int process_look(pid_t pid, struct process_state *ret_state) MUST_CHECK;
 
+/* Writes the kernel's pattern of names for core files (core(5)) as one line; "" if it cannot be
+ * read. Returns text. */
+const char *process_core_pattern(char *text, size_t size);
+
 #endif

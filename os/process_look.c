@@ -112,3 +112,17 @@ int process_look(pid_t pid, struct process_state *ret_state)
     *ret_state = state;
     return 0;
 }
+
+const char *process_core_pattern(char *text, size_t size)
+{
+    int fd = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, text, size - 1) : -1;
+
+    if (fd >= 0)
+        close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    if (!text_is_clean(text, strlen(text)))
+        text[0] = '\0';
+    return text;
+}

@@ -26,7 +26,8 @@ const struct msg_kind *msg_kind(unsigned type)
 bool msg_may_be_skipped(unsigned type)
 {
     return type == MSG_UNUSABLE || type == MSG_REMARK || type == MSG_PERSIST ||
-           type == MSG_PERSISTED || type == MSG_STORE || type == MSG_STORED;
+           type == MSG_PERSISTED || type == MSG_STORE || type == MSG_STORED ||
+           type == MSG_AUTOPSY || type == MSG_EXAMINE;
 }
 
 const struct msg_kind *msg_kind_at(size_t i)

@@ -8,11 +8,12 @@
 
 #include "base/limits.h"
 #include "proto/msg.h"
+#include "proto/recorder.h"
 
 /* The protocol's version. A peer with another major number is refused; a new minor number only adds
  * messages and fields. */
 #define PROTO_MAJOR 1
-#define PROTO_MINOR 4
+#define PROTO_MINOR 5
 
 /* One direction of one kind of connection. */
 enum link {

@@ -407,6 +407,24 @@ void timeline_end_range(const struct timeline *timeline, uint64_t range)
         nvtx_end(range);
 }
 
+uint64_t timeline_begin_activity(const struct timeline *timeline, const char *name, uint64_t round,
+                                 uint64_t number, uint64_t bytes)
+{
+    struct activity activity = { .round = round, .number = number, .bytes = bytes };
+
+    if (!timeline || !timeline->options.recorder)
+        return 0;
+    memcpy(activity.name, name, strnlen(name, RECORDER_NAME_BYTES));
+    activity.began_us = clock_tick_us();
+    return recorder_begin(timeline->options.recorder, &activity);
+}
+
+void timeline_end_activity(const struct timeline *timeline, uint64_t activity, int code)
+{
+    if (timeline && activity)
+        recorder_end(timeline->options.recorder, activity, clock_tick_us(), code);
+}
+
 /* Turns the timeline off, if it is on, and frees it. No other thread may be in a call. */
 void timeline_free(struct timeline *timeline)
 {

@@ -2,8 +2,7 @@
  * timeline.h: writes what a worker did and when to a file for chrome://tracing and Perfetto. The
  * file has the trace event format: an array without its closing bracket, so that the file may end
  * after any line. All workers of a machine, or of machines that share a file system, write to one
- * file. A worker is a "process" in the file. Its lanes (enum timeline_lane), which viewers show as
- * rows, are the "threads" of the process.
+ * file. A worker is a "process" in the file, and its lanes (enum timeline_lane) are "threads".
  *
  *     timeline_create ──► off ──timeline_start──► on ──timeline_stop──► off ... ──► timeline_free
  *
@@ -17,6 +16,7 @@
 #define TIMELINE_TIMELINE_H
 
 #include "base/err.h"
+#include "proto/recorder.h"
 
 struct timeline;
 
@@ -27,8 +27,7 @@ enum timeline_lane {
     TIMELINE_ROUNDS = 1, /* the rounds of which this worker was a member */
     TIMELINE_CHANGES,    /* recoveries and switches, and the phases of each */
     TIMELINE_STATE,      /* commits and restores */
-    TIMELINE_COPIER, /* commits that the copier thread makes while the training goes on; they may
-                        overlap commits in TIMELINE_STATE */
+    TIMELINE_COPIER, /* commits of the copier thread; they may overlap those in TIMELINE_STATE */
     TIMELINE_COLLECTIVES, /* collective calls, each as one event */
     TIMELINE_PHASES,      /* phases of collectives */
 };
@@ -53,7 +52,8 @@ struct timeline_options {
     /* The worker's incarnation, which is never used again in the job; of a worker that is
      * alone its pid. */
     uint64_t process;
-    bool ranges; /* true: ranges are shown to a profiler, if one is running */
+    bool ranges;               /* true: ranges are shown to a profiler, if one is running */
+    struct recorder *recorder; /* borrowed; NULL: activities are not recorded */
     /* Called when events can no longer be written, once for each timeline_start, on the thread that
      * tried to write; and when a profiler cannot be used. May be NULL. */
     void (*complain)(void *arg, const char *text);
@@ -76,8 +76,7 @@ struct timeline_file {
 /*
  * Turns the timeline on. A file of an earlier job is replaced; a file of this job is continued.
  * HVD_E_STATE: it is on already, or the file is the timeline of a later job; HVD_E_EXISTS: the file
- * is no timeline; HVD_E_NOMEM; HVD_E_IO, HVD_E_DENIED, HVD_E_NOTFOUND, HVD_E_FULL, HVD_E_LIMIT,
- * HVD_E_BUSY.
+ * is no timeline; HVD_E_NOMEM, and what a write may fail with: _IO, _DENIED, _NOTFOUND, _FULL ...
  */
 int timeline_start(struct timeline *timeline, const struct timeline_file *file,
                    struct hvd_err *err) MUST_CHECK;
@@ -109,9 +108,13 @@ uint64_t timeline_begin_range(const struct timeline *timeline, uint64_t bytes, c
                               ...) PRINTF_LIKE(3, 4);
 void timeline_end_range(const struct timeline *timeline, uint64_t range);
 
+/* Begin and end an activity of proto/recorder.h, also of a timeline that is off. Neither waits. */
+uint64_t timeline_begin_activity(const struct timeline *timeline, const char *name, uint64_t round,
+                                 uint64_t number, uint64_t bytes);
+void timeline_end_activity(const struct timeline *timeline, uint64_t activity, int code);
+
 /* Writes the buffered events. Without this call an event is written when half of the buffer is
- * full, or when an event is added 200 ms after the oldest buffered event. A worker that is killed
- * loses the events that were not written. */
+ * full, or when an event is added 200 ms after the oldest one. A killed worker loses the others. */
 void timeline_flush(struct timeline *timeline);
 
 #endif

@@ -87,8 +87,8 @@ static int commit_live(hvd_state *state, uint64_t commit, bool beside, struct hv
     state->phase = phase;
     if (!beside)
         timeline_events_end_copy(&state->worker->events, &shown, rc);
-    else /* only the profiler's range ends here: state_fence shows the copy when it is done */
-        timeline_end_range(state->worker->events.timeline, shown.range);
+    else /* only the ranges of this call end here: state_fence shows the copy when it is done */
+        timeline_events_leave_copy(&state->worker->events, &shown, rc);
     if (!rc && !beside)
         state->live = commit;
     if (!rc)
@@ -150,7 +150,7 @@ static int check_news(hvd_state *state)
 {
     struct worker *worker = state->worker;
     struct session_thread *session = worker->session;
-    uint64_t check = state->checks++;
+    uint64_t check = state->checks++, activity;
     struct loop_order order;
     int rc = 0;
 
@@ -172,6 +172,8 @@ static int check_news(hvd_state *state)
     if (session && session_thread_counts(session, check)) {
         /* The session answers the check. Before the answer it may order the commit of a switch. */
         state->phase = STATE_COPYING; /* in this phase no other thread may call hvd_elastic_next */
+        activity =
+            timeline_begin_activity(worker->events.timeline, "check", state->round, check + 1, 0);
         session_thread_say(session,
                            &(struct session_event){ .kind = SESSION_CHECK, .check = check });
         for (session_thread_next(session, &order); order.kind == DO_COMMIT;
@@ -195,6 +197,7 @@ static int check_news(hvd_state *state)
         state->phase = STATE_TRAINING;
         ASSERT(order.kind == DO_ANSWER || order.kind == DO_RETURN);
         rc = rc ? rc : fail_plain(order.code);
+        timeline_end_activity(worker->events.timeline, activity, rc);
     }
     timeline_events_step(&worker->events, rc ? 0 : state->checks + 1);
     if (!rc) {

@@ -209,7 +209,7 @@ static int enter_round(hvd_state *state, const struct loop_order *order, struct 
 
     /* if the process uses CUDA, the library sees from here on which pointers are to GPU memory */
     (void)cuda_if_used();
-    timeline_events_enters(&worker->events, order->msg.u.round.cause);
+    timeline_events_enters(&worker->events, order->round, order->msg.u.round.cause);
     worker_begins(worker, WORKER_CONNECTS);
     rc = rounds_enter(worker->rounds, &of_msg, order->prepared, err);
     timeline_events_phase(&worker->events, "connect", rc);
@@ -427,7 +427,7 @@ static int next_alone(hvd_state *state, bool trained, int code)
         return rc;
     /* notes whether the program uses CUDA by now; cuda_known tells it later */
     (void)cuda_if_used();
-    timeline_events_enters(&state->worker->events, CAUSE_FIRST);
+    timeline_events_enters(&state->worker->events, alone.round, CAUSE_FIRST);
     rc = rounds_enter(state->worker->rounds, &alone, false /* nothing is connected yet */,
                       fail_err());
     if (rc)

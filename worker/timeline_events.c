@@ -20,6 +20,14 @@
 
 #define COMPLAINT_MAX 1200
 
+/* Records what the training thread does from now on, after `code` has ended what it did before. */
+static void change_activity(struct timeline_events *events, const char *name, uint64_t round,
+                            int code)
+{
+    timeline_end_activity(events->timeline, events->activity, code);
+    events->activity = name ? timeline_begin_activity(events->timeline, name, round, 0, 0) : 0;
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 /* Writes one line to standard error. That stream belongs to the program: if its reader is slow, the
@@ -68,6 +76,7 @@ int timeline_events_open(struct timeline_events *events, const struct msg_welcom
 {
     const struct timeline_options options = { .process = welcome ? incarnation : (uint64_t)getpid(),
                                               .ranges = ranges,
+                                              .recorder = events->recorder,
                                               .complain = complain };
     const char *path = getenv("HVD_TIMELINE");
     struct hvd_err err;
@@ -85,6 +94,7 @@ int timeline_events_open(struct timeline_events *events, const struct msg_welcom
     else
         snprintf(events->name, sizeof(events->name), "alone (process %ld)", (long)getpid());
     events->change_us = events->phase_us = clock_now_us();
+    change_activity(events, "begin", 0, 0);
     timeline_events_round(events, 0, &(struct place){ .rank = welcome ? welcome->rank : 0 });
     if (!path || !path[0])
         return 0;
@@ -159,12 +169,13 @@ static void end_change(struct timeline_events *events)
 /* Notes that the loop enters a round, for this cause. The change to a new round may have begun
  * earlier: when news came, or when an earlier round was given up. In that case its first phase,
  * "agree", ends here. */
-void timeline_events_enters(struct timeline_events *events, enum msg_cause cause)
+void timeline_events_enters(struct timeline_events *events, uint64_t round, enum msg_cause cause)
 {
     events->cause = cause;
     if (!events->change_us)
         events->change_us = events->phase_us = clock_now_us();
     timeline_events_phase(events, events->has_begun ? "agree" : "begin", 0);
+    change_activity(events, "connect", round, 0);
 }
 
 /* Ends the change to this round: its first step is done. Later calls in the round do nothing. */
@@ -189,6 +200,10 @@ void timeline_events_round(struct timeline_events *events, uint64_t round,
     events->place = *place;
     snprintf(name, sizeof(name), "rank %" PRIu32 ", %s", place->rank, events->name);
     timeline_name(events->timeline, name, place->rank);
+    if (!round)
+        return;
+    recorder_set_place(events->recorder, round, place->rank, place->size);
+    change_activity(events, "state", round, 0);
 }
 
 /* Notes that train is called: the round begins, and with it its first step. Forgets when the
@@ -197,6 +212,7 @@ void timeline_events_trains(struct timeline_events *events)
 {
     events->stepped = false;
     events->round_us = events->phase_us;
+    change_activity(events, "train", events->round, 0);
     atomic_store(&events->news_us, 0);
     events->round_range =
         timeline_begin_range(events->timeline, 0, "round %" PRIu64, events->round);
@@ -210,6 +226,7 @@ void timeline_events_step(struct timeline_events *events, uint64_t number)
     if (events->in_step)
         timeline_end_range(events->timeline, events->step_range);
     events->in_step = number > 0;
+    recorder_set_step(events->recorder, number);
     if (number)
         events->step_range = timeline_begin_range(events->timeline, 0, "step %" PRIu64, number);
 }
@@ -233,6 +250,7 @@ void timeline_events_returned(struct timeline_events *events, int code)
     char name[32];
 
     timeline_events_step(events, 0);
+    change_activity(events, is_over ? NULL : "agree", 0, code);
     timeline_end_range(events->timeline, events->round_range);
     snprintf(name, sizeof(name), "round %" PRIu64, events->round);
     timeline_event(events->timeline,
@@ -280,9 +298,19 @@ void timeline_events_copy(struct timeline_events *events, const struct timeline_
 void timeline_events_begin_copy(struct timeline_events *events, struct timeline_events_copy *copy)
 {
     copy->begun_us = clock_now_us();
+    copy->activity =
+        timeline_begin_activity(events->timeline, copy->what, COMMIT_ROUND_OF(copy->commit),
+                                COMMIT_PLACE_OF(copy->commit), copy->bytes);
     copy->range =
         timeline_begin_range(events->timeline, copy->bytes, "%s %" PRIu64 ".%" PRIu32, copy->what,
                              COMMIT_ROUND_OF(copy->commit), COMMIT_PLACE_OF(copy->commit));
+}
+
+void timeline_events_leave_copy(struct timeline_events *events,
+                                const struct timeline_events_copy *copy, int code)
+{
+    timeline_end_range(events->timeline, copy->range);
+    timeline_end_activity(events->timeline, copy->activity, code);
 }
 
 /* Ends the copy that timeline_events_begin_copy has begun, with this code, and shows it in the
@@ -290,7 +318,7 @@ void timeline_events_begin_copy(struct timeline_events *events, struct timeline_
 void timeline_events_end_copy(struct timeline_events *events, struct timeline_events_copy *copy,
                               int code)
 {
-    timeline_end_range(events->timeline, copy->range);
+    timeline_events_leave_copy(events, copy, code);
     copy->code = code;
     copy->ended_us = clock_now_us();
     timeline_events_copy(events, copy);

@@ -41,7 +41,9 @@ struct timeline_events {
     /* The numbers of the profiler's ranges: the range of the round, and the range of the step in
      * it. */
     uint64_t round_range, step_range;
-    bool in_step; /* true: the range step_range has not ended */
+    struct recorder *recorder; /* in the page of this worker; NULL: this worker has none */
+    uint64_t activity; /* what the training thread is doing between two rounds, or the round */
+    bool in_step;      /* true: the range step_range has not ended */
     /* a step was made in this round or an earlier one: the worker is no joiner any more */
     bool has_begun;
 };
@@ -49,7 +51,7 @@ struct timeline_events {
 /* Makes the timeline, and turns it on if HVD_TIMELINE names a file. If the file cannot be written,
  * a line on standard error says so. welcome NULL: this worker is alone; otherwise *welcome must
  * live as long as the events. ranges true: a running profiler is shown rounds, steps, commits and
- * collectives while they go on. Fails with HVD_E_NOMEM. */
+ * collectives while they go on. The caller has set `recorder`. Fails with HVD_E_NOMEM. */
 int timeline_events_open(struct timeline_events *events, const struct msg_welcome_worker *welcome,
                          uint64_t incarnation, bool ranges) MUST_CHECK;
 void timeline_events_close(struct timeline_events *events);
@@ -65,7 +67,7 @@ void timeline_events_news(struct timeline_events *events);
 
 /* ---- called by the training loop ---- */
 
-void timeline_events_enters(struct timeline_events *events, enum msg_cause cause);
+void timeline_events_enters(struct timeline_events *events, uint64_t round, enum msg_cause cause);
 void timeline_events_phase(struct timeline_events *events, const char *name,
                            int code); /* ends the phase; code: its result, 0: no error */
 void timeline_events_round(struct timeline_events *events, uint64_t round,
@@ -85,14 +87,17 @@ struct timeline_events_copy {
     uint64_t commit, bytes;
     int code;
     int64_t begun_us, ended_us;
-    uint64_t range;
+    uint64_t range, activity;
 };
 /* Shows a copy that has ended in the timeline. */
 void timeline_events_copy(struct timeline_events *events, const struct timeline_events_copy *copy);
 /* timeline_events_begin_copy: the copy begins now. timeline_events_end_copy: the copy has ended
- * now with this code, and the timeline shows it. */
+ * now with this code, and the timeline shows it. timeline_events_leave_copy: the call of the
+ * program ends now, and the copy goes on beside the training; it is shown later. */
 void timeline_events_begin_copy(struct timeline_events *events, struct timeline_events_copy *copy);
 void timeline_events_end_copy(struct timeline_events *events, struct timeline_events_copy *copy,
                               int code);
+void timeline_events_leave_copy(struct timeline_events *events,
+                                const struct timeline_events_copy *copy, int code);
 
 #endif

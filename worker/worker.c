@@ -241,9 +241,9 @@ static void free_worker(struct worker *worker)
     /* closed before the session is freed, because the engine may call worker_is_unusable, which
      * uses the session */
     coll_engine_close(worker->engine);
+    timeline_events_close(&worker->events); /* it has a part of the session's page */
     session_thread_free(worker->session);
     gpu_use_release(&worker->gpu);
-    timeline_events_close(&worker->events);
     tuning_log_release(&worker->tuning);
     msg_release(&worker->welcome);
     pthread_mutex_destroy(&worker->reports.lock);
@@ -264,6 +264,7 @@ static int join_job(struct worker *worker, struct hvd_err *err)
     const char *text = getenv("HVD_INCARNATION");
     char host[LIMIT_HOST_NAME_BYTES + 1];
     const char *state;
+    struct page *page;
     int rc;
 
     if (!agent || !agent[0])
@@ -288,6 +289,9 @@ static int join_job(struct worker *worker, struct hvd_err *err)
         rc = session_thread_pin(worker->session, (unsigned)worker->core, err);
     if (rc)
         return rc;
+    /* The page that an agent of an older release has made has no room for the flight recorder. */
+    page = session_thread_page(worker->session);
+    worker->events.recorder = page->bytes >= sizeof(*page) ? &page->recorder : NULL;
     /* The agent's address "state" has the address of this host, under which peers reach it: this
      * worker listens there too. */
     state = addresses_find(&welcome->addresses, "state");

@@ -133,6 +133,11 @@ int agent_step(struct agent *agent, const struct agent_event *event, struct agen
     case AGENT_SPAWNED: agent_process_spawned(agent, event->incarnation, event->pid); break;
     case AGENT_SPAWN_FAILED: agent_process_spawn_failed(agent, event); break;
     case AGENT_ENDED: agent_process_ended(agent, event); break;
+    case AGENT_EXAMINED:
+        worker = agent_roster_find(agent, event->incarnation);
+        if (worker && agent_worker_is_alive(worker))
+            agent_autopsy_of_living(agent, worker, event->remains);
+        break;
     case AGENT_OUTPUT:
         worker = agent_roster_find(agent, event->incarnation);
         if (worker)

@@ -6,8 +6,7 @@
  * An agent obeys one driver at a time: the driver with the highest term that the agent has seen.
  * The agent outlives a driver: workers train on for driver_grace_us without a driver. The agent
  * keeps the last messages of each worker and repeats them to a driver that comes back. The end of a
- * worker is reported again and again until the driver has written that end into its journal
- * (FORGET).
+ * worker is reported again and again until the driver has it in its journal (FORGET).
  *
  *   ALONE ──driver up, hello, welcome──► SERVING ──STOP, or no driver for the grace──► ENDING
  *     ▲◄──────────lost, or silent──────────┘                                   all ended: EXIT
@@ -16,9 +15,9 @@
 #define AGENT_CORE_AGENT_H
 
 #include "agent/core/agent_config.h"
+#include "agent/core/agent_remains.h"
 #include "base/actions.h"
 #include "base/sm.h"
-#include "proto/msg.h"
 
 enum agent_event_kind {
     AGENT_START,
@@ -30,8 +29,9 @@ enum agent_event_kind {
     AGENT_WORKER_DOWN,  /* worker: the connection of that worker is lost */
     AGENT_SPAWNED,      /* incarnation, pid: DO_SPAWN has succeeded */
     AGENT_SPAWN_FAILED, /* incarnation, code, text: DO_SPAWN has failed */
-    /* incarnation, ended, value, witness, commit: the process has ended, after its last messages */
+    /* incarnation, ended, value, witness, commit, remains: the process has ended */
     AGENT_ENDED,
+    AGENT_EXAMINED,  /* incarnation, remains: for an EXAMINE of the driver */
     AGENT_OUTPUT,    /* incarnation, stream, data: the worker has written output */
     AGENT_NOTICE,    /* left_us, text: the machine will be taken away in left_us */
     AGENT_KEY_TAKEN, /* epoch: the agent dials with the key of this epoch from now on */
@@ -52,15 +52,15 @@ struct agent_event {
     int code;
     uint32_t ended; /* enum msg_ended */
     int32_t value;
-    uint32_t witness; /* enum msg_witness */
-    uint32_t stream;  /* enum msg_stream */
+    uint32_t witness, stream; /* enum msg_witness, enum msg_stream */
     int64_t left_us;
     struct msg_bytes data;
     const char *text;
     const struct msg *msg;
-    const struct msg_kept_list *kept;  /* the commits that the snapshots hold now; NULL: none */
-    const struct report_list *reports; /* values that workers have reported; NULL: none */
-    uint64_t commit;                   /* the newest commit in the slot's snapshot; 0: none */
+    const struct msg_kept_list *kept;    /* the commits that the snapshots hold now; NULL: none */
+    const struct report_list *reports;   /* values that workers have reported; NULL: none */
+    const struct agent_remains *remains; /* what a worker has left behind; NULL: none */
+    uint64_t commit;                     /* the newest commit in the slot's snapshot; 0: none */
 };
 
 enum agent_action_kind {

@@ -233,8 +233,9 @@ void agent_driver_msg(struct agent *agent, const struct msg *msg)
     case MSG_HOLD:
     case MSG_SAVE:
     case MSG_RELEASE: agent_checkpoint_msg(agent, msg); break;
+    case MSG_EXAMINE: break; /* the loop reads the pages, and tells of each worker (EXAMINED) */
     case MSG_LAUNCH: agent_process_launch(agent, msg); break;
-    case MSG_KILL: agent_process_kill(agent, msg->incarnation, msg->u.kill.grace_us); break;
+    case MSG_KILL: agent_process_kill(agent, msg); break;
     case MSG_FORGET: agent_process_forget(agent, msg->incarnation); break;
     case MSG_STOP:
         agent->exit.by_driver = true;

@@ -36,12 +36,21 @@ void agent_pulse_forget_told(struct agent_worker *worker);
 void agent_checkpoint_msg(struct agent *agent, const struct msg *msg);
 void agent_checkpoint_result(struct agent *agent, const struct msg *result);
 
+/* agent_autopsy.c: what a worker was doing. agent_autopsy_make keeps the message of a worker that
+ * has its ending; agent_autopsy_say sends it, if there is one. agent_autopsy_of_living sends one,
+ * and keeps nothing. */
+void agent_autopsy_make(struct agent *agent, struct agent_worker *worker,
+                        const struct agent_remains *remains);
+void agent_autopsy_of_living(struct agent *agent, const struct agent_worker *worker,
+                             const struct agent_remains *remains);
+void agent_autopsy_say(struct agent *agent, const struct agent_worker *worker);
+
 /* agent_process.c: processes from LAUNCH to FORGET, and the agent's own end */
 void agent_process_launch(struct agent *agent, const struct msg *msg);
 void agent_process_spawned(struct agent *agent, uint64_t incarnation, uint64_t pid);
 void agent_process_spawn_failed(struct agent *agent, const struct agent_event *event);
 void agent_process_ended(struct agent *agent, const struct agent_event *event);
-void agent_process_kill(struct agent *agent, uint64_t incarnation, int64_t grace_us);
+void agent_process_kill(struct agent *agent, const struct msg *msg);
 void agent_process_forget(struct agent *agent, uint64_t incarnation);
 void agent_process_report(struct agent *agent, const struct agent_worker *worker);
 /* The worker does not answer: sends SIGKILL, and the end will be reported as the end of a silent

@@ -108,6 +108,7 @@ void agent_process_report(struct agent *agent, const struct agent_worker *worker
         agent_link_send(agent, msg);
         break;
     case ENDED:
+        agent_autopsy_say(agent, worker);
         msg = agent_msg(agent, MSG_EXITED, worker->incarnation);
         msg->u.exited = (struct msg_exited){
             .slot = worker->slot,
@@ -245,16 +246,23 @@ void agent_process_unusable(struct agent *agent, struct agent_worker *worker)
         process_ask_to_end(agent, worker, 0 /* SIGKILL at once */);
 }
 
-/* Handles KILL of the driver: the worker gets SIGTERM, and SIGKILL after grace_us. `by_driver`
- * keeps the end from being reported as an end by the agent itself (agent_process_ended). */
-void agent_process_kill(struct agent *agent, uint64_t incarnation, int64_t grace_us)
+/* Handles KILL of the driver: the worker gets SIGTERM, and SIGKILL after the grace in `msg`. The
+ * reason is kept for the autopsy. `by_driver` keeps the end from being reported as an end by the
+ * agent itself (agent_process_ended). */
+void agent_process_kill(struct agent *agent, const struct msg *msg)
 {
-    struct agent_worker *worker = process_find_alive(agent, incarnation, "KILL");
+    struct agent_worker *worker = process_find_alive(agent, msg->incarnation, "KILL");
+    struct agent_killing *killing;
 
     if (!worker)
         return;
-    worker->killing.by_driver = true;
-    process_ask_to_end(agent, worker, grace_us);
+    killing = &worker->killing;
+    killing->by_driver = true;
+    if (!killing->reason)
+        killing->reason = mem_strdup(msg->u.kill.reason ? msg->u.kill.reason : "");
+    if (!killing->reason)
+        agent->list->failed = true;
+    process_ask_to_end(agent, worker, msg->u.kill.grace_us);
 }
 
 /* Frees the slot of a worker that has ended or could not be started. The worker stays in the table
@@ -334,6 +342,8 @@ void agent_process_ended(struct agent *agent, const struct agent_event *event)
     process_vacate(agent, worker);
     agent_worker_move(agent, worker, ENDED,
                       killing->blamed ? "it was silent" : "its process is gone");
+    if (!done && agent->life.state != LIFE_ENDING && event->remains)
+        agent_autopsy_make(agent, worker, event->remains);
     agent_process_report(agent, worker);
     process_exit_if_last(agent);
 }

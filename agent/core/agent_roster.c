@@ -94,6 +94,8 @@ static void roster_destroy(struct agent *agent, struct agent_worker *worker)
     agent_output_release(agent, worker);
     agent_words_release(worker);
     mem_free(worker->ending.text);
+    msg_release(&worker->ending.autopsy);
+    mem_free(worker->killing.reason);
     mem_free(worker);
 }
 

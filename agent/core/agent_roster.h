@@ -22,8 +22,8 @@ struct agent_killing {
     enum end_asked asked;
     bool by_driver; /* the driver has sent KILL, so the driver knows why this worker ends */
     int64_t kill_at_us;
-    /* enum msg_witness of a silent worker that the agent kills; else WITNESS_NONE */
-    uint32_t blamed;
+    uint32_t blamed; /* enum msg_witness of a silent worker that is killed; else WITNESS_NONE */
+    char *reason;    /* the reason of the first KILL; owned; NULL: none */
 };
 
 /* How a worker ended. If `ended` is ENDED_NOT, only `code` and `text` count: they say why a start
@@ -36,6 +36,7 @@ struct agent_ending {
     uint64_t commit; /* the newest commit that is kept for the worker's slot */
     int code;
     char *text;
+    struct msg autopsy; /* type 0: none is due */
 };
 
 /* A worker's connection to this agent. */
@@ -64,8 +65,7 @@ struct agent_words {
     struct msg entered;  /* the ENTERED message of the round in which the worker is */
     struct msg prepared; /* the PREPARED message of a round that has not begun */
     struct msg persist;  /* the newest PERSIST message that has no answer */
-    /* for each channel: the STORE message that has no answer */
-    struct msg stores[LIMIT_STORE_CALLS];
+    struct msg stores[LIMIT_STORE_CALLS]; /* of each channel: the STORE that has no answer */
 };
 
 struct agent_output {

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "os/clock.h"
+#include "os/process.h"
 #include "proto/frame.h"
 #include "wire/tls.h"
 
@@ -184,18 +185,55 @@ static void loop_on_driver_up(void *arg)
     loop_tell_kept(loop, AGENT_DRIVER_UP);
 }
 
+/* The remains of a worker, and the memory to which they point. */
+struct loop_remains {
+    struct children_remains left;
+    char core_pattern[LIMIT_TEXT_BYTES + 1];
+    struct agent_remains known;
+};
+
+/* Reads the remains of a worker; NULL: there is no such worker. */
+static const struct agent_remains *loop_remains(const struct agent_loop *loop, uint64_t incarnation,
+                                                struct loop_remains *room)
+{
+    const struct children_remains *left = &room->left;
+
+    if (!children_remains(loop->children, incarnation, &room->left))
+        return NULL;
+    room->known = (struct agent_remains){
+        .pid = (uint64_t)left->pid,
+        .recorded = &left->recorded,
+        .output = {left->output[STREAM_STDOUT], left->output[STREAM_STDERR]},
+        .dumped = left->dumped,
+        .core_pattern = process_core_pattern(room->core_pattern, sizeof(room->core_pattern)),
+    };
+    return &room->known;
+}
+
 /* Passes a message of the driver to the core. Some messages also concern the loop, which handles
  * them after the core: STATE_KEY has a key for the thread that moves commits between hosts, BEAT
  * names the standbys, and a welcome ends the greeting. */
 static void loop_on_driver_msg(void *arg, const struct msg *msg)
 {
     struct agent_loop *loop = arg;
+    struct loop_remains remains;
 
     loop_tell(loop, &(struct agent_event){ .kind = AGENT_DRIVER_MSG, .msg = msg });
     if (loop->over) /* the core has ended the agent because of this message */
         return;
     if (msg->type == MSG_STATE_KEY && driver_link_is_open(loop->driver))
         loop_commits_key(loop, msg);
+    /* The driver has named a worker of this host in a stall: tells it what each worker is doing. */
+    for (size_t i = 0; msg->type == MSG_EXAMINE && i < loop->started.count &&
+                       driver_link_is_open(loop->driver) && !loop->over;
+         i++) {
+        struct agent_event examined = { .kind = AGENT_EXAMINED,
+                                        .incarnation = loop->started.items[i].incarnation };
+
+        examined.remains = loop_remains(loop, examined.incarnation, &remains);
+        if (examined.remains)
+            loop_tell(loop, &examined);
+    }
     if (msg->type == MSG_BEAT && driver_link_is_open(loop->driver) &&
         driver_link_learn(loop->driver, &msg->u.beat.standbys))
         log_info(NET,
@@ -394,6 +432,7 @@ static void loop_on_ended(void *arg, uint64_t incarnation, enum msg_ended ended,
 {
     struct agent_loop *loop = arg;
     struct started *started = loop_started(loop, incarnation);
+    struct loop_remains remains;
     uint64_t commit;
 
     ASSERT(started);
@@ -407,6 +446,7 @@ static void loop_on_ended(void *arg, uint64_t incarnation, enum msg_ended ended,
                                            .ended = ended,
                                            .value = value,
                                            .witness = witness,
+                                           .remains = loop_remains(loop, incarnation, &remains),
                                            .commit = commit });
 }
 

@@ -81,8 +81,8 @@ void loop_end(struct agent_loop *loop, int code);
 /* Ends the loop because of an error that the agent cannot survive; `what` names the failed step.
  * The driver replaces this agent like an agent that was killed. */
 void loop_give_up(struct agent_loop *loop, int code, const char *what);
-/* Queues the event until all actions are done. The text of the event is copied; other borrowed
- * fields are not allowed. */
+/* Queues the event until all actions are done. The text of the event is copied, the remains of a
+ * worker are left out; other borrowed fields are not allowed. */
 void loop_put_off(struct agent_loop *loop, const struct agent_event *event);
 /* Takes the oldest event that waits; its text lives until the next call. false: no event waits. */
 bool loop_take_waiting(struct agent_loop *loop, struct agent_event *ret_event);

@@ -37,13 +37,15 @@ void loop_give_up(struct agent_loop *loop, int code, const char *what)
 }
 
 /* Queues an event until all actions of this step are done. Only the text is copied, so the event
- * must have no message and no other borrowed data. */
+ * must have no message and no other borrowed data, but for the remains of a worker, which are lost.
+ */
 void loop_put_off(struct agent_loop *loop, const struct agent_event *event)
 {
     struct loop_queue *queue = &loop->queue;
     struct loop_queued queued = { .event = *event };
 
     ASSERT(!event->msg && !event->data.at && !event->kept && !event->reports);
+    queued.event.remains = NULL;
     if (event->text)
         queued.event.text = queued.text = mem_strdup(event->text);
     if ((event->text && !queued.text) || VEC_RESERVE(&queue->waiting, 1, UINT32_MAX)) {

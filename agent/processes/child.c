@@ -102,6 +102,8 @@ void child_free(struct child *child)
         if (fds[i] >= 0)
             close(fds[i]);
     }
+    for (int i = 0; i < STREAM_COUNT; i++)
+        buf_release(&child->output[i].tail);
     life_watch_stop(&child->life);
     life_page_free(child->page, child->page_fd);
     list_remove(&child->link);

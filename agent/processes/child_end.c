@@ -34,6 +34,7 @@ static void end_tell(struct child *child, int status, enum msg_witness witness)
     if (child->state != CHILD_RUNS)
         return;
     child->state = CHILD_OVER;
+    child->status = status;
     children->ops->dying(children->arg, child->incarnation);
     child_output_finish(child);
     children->ops->ended(children->arg, child->incarnation, by_signal ? ENDED_SIGNAL : ENDED_EXIT,
@@ -72,8 +73,10 @@ static void end_check(struct child *child)
     if (child->reaped || waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
         info.si_pid != child->pid)
         return;
-    /* makes the wait status that waitpid would return: exit code or signal */
+    /* makes the wait status that waitpid would return: exit code, or signal and "core dumped" */
     status = info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8 : info.si_status & 0x7f;
+    if (info.si_code == CLD_DUMPED)
+        status |= WCOREFLAG;
     child_started(child); /* the start is told before the end */
     if (!child->joined.status)
         child->joined.status = end_joined_status(child);

@@ -16,6 +16,7 @@
 
 #include "agent/processes/children.h"
 #include "agent/processes/life_watch.h"
+#include "base/buf.h"
 #include "base/limits.h"
 #include "base/list.h"
 
@@ -32,6 +33,7 @@ struct child_output {
     struct event pause; /* timer: the pipe is read again when it fires */
     uint64_t dropped;   /* bytes that were read and thrown away, and not reported yet */
     bool mid_line;      /* the last byte that was handed on did not end a line */
+    struct buf tail;    /* the last bytes that the worker has written */
 };
 
 /* The process that said hello as this worker: the started process or one below it. */
@@ -49,7 +51,8 @@ struct child {
     uint64_t incarnation;
     enum child_state state;
     pid_t pid;   /* pid of the process that was started; its process group has the same number */
-    bool reaped; /* the process was reaped: pid may mean another process now */
+    bool reaped; /* pid may mean another process now */
+    int status;  /* wait status of the worker's end; counts in state OVER */
     bool doomed; /* this process and all its descendants are being killed */
 
     int report_fd; /* pipe for the report of process_start; -1: the report has come */
@@ -57,7 +60,6 @@ struct child {
     int watch_fd; /* pidfd of `pid`; -1: no pidfd, the end is seen by SIGCHLD only */
     struct event watch_ready;
     struct child_output output[STREAM_COUNT];
-
     struct child_joined joined;
     int page_fd; /* the memory that agent and worker share: descriptor and mapping; -1: none */
     struct page *page;
@@ -80,9 +82,8 @@ struct children {
     int64_t sweep_wait_us;     /* the wait between the next sweep and the one after it */
     int64_t sweep_at_us;       /* when the next sweep is due */
 
-    int64_t
-        last_words_us;   /* how long the last output may take through a wrapper; tests change it */
-    bool held, dropping; /* held: output is not read; dropping: output is thrown away */
+    int64_t last_words_us; /* the time for the last output through a wrapper; tests change it */
+    bool held, dropping;   /* held: output is not read; dropping: output is thrown away */
     struct event patience; /* timer: output was held for patience_us, and is dropped from now on */
     int64_t patience_us;
     size_t budget;       /* bytes of output that may still be read in this iteration of the loop */
@@ -90,7 +91,6 @@ struct children {
     uint8_t chunk[LIMIT_OUTPUT_CHUNK_BYTES];
 };
 
-/* child.c: one child: found, known to run, freed */
 struct child *child_find(const struct children *children, uint64_t incarnation); /* not if OVER */
 struct child *child_find_pid(const struct children *children, pid_t pid); /* never a reaped child */
 void child_started(struct child *child); /* reads the report; calls ops->spawned or spawn_failed */

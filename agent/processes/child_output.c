@@ -59,6 +59,7 @@ static void output_say_dropped(struct child_output *output)
 static size_t output_read(struct child_output *output, size_t most, bool drop)
 {
     struct children *children = output->child->children;
+    size_t kept;
     ssize_t got;
 
     if (most > sizeof(children->chunk))
@@ -71,6 +72,11 @@ static size_t output_read(struct child_output *output, size_t most, bool drop)
         child_output_close(output);
         return 0;
     }
+    /* The last bytes are kept for children_remains. Without memory they have a gap. */
+    kept = (size_t)got < LIMIT_STDERR_TAIL_BYTES ? (size_t)got : LIMIT_STDERR_TAIL_BYTES;
+    if (output->tail.length + kept > LIMIT_STDERR_TAIL_BYTES)
+        buf_consume(&output->tail, output->tail.length + kept - LIMIT_STDERR_TAIL_BYTES);
+    (void)!buf_append(&output->tail, children->chunk + got - kept, kept);
     if (drop) {
         output->dropped += (uint64_t)got;
         return (size_t)got;
@@ -181,6 +187,7 @@ int child_output_open(struct child *child, int ret_writers[STREAM_COUNT], struct
 
         output->child = child;
         output->stream = (enum msg_stream)i;
+        buf_init(&output->tail, LIMIT_STDERR_TAIL_BYTES);
         if (pipe2(fds, O_CLOEXEC)) {
             rc = err_set(err, HVD_E_LIMIT,
                          "a worker's output: no pipe can be made: %s; raise ulimit -n",

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* How long the agent waits for the end of a wrapper when the worker below it has ended by itself:
@@ -251,6 +252,28 @@ int children_reports(const struct children *children, uint64_t incarnation, stru
     }
     *ret_reports = (struct report_list){ items, count };
     return 0;
+}
+
+/* child_find does not find a worker whose end is being told, so this function looks by itself. */
+bool children_remains(const struct children *children, uint64_t incarnation,
+                      struct children_remains *ret_remains)
+{
+    LIST_EACH (it, &children->all) {
+        const struct child *child = CONTAINER_OF(it, struct child, link);
+
+        if (child->incarnation != incarnation || !child->page)
+            continue;
+        recorder_read(&child->page->recorder, &ret_remains->recorded);
+        ret_remains->pid = child->joined.pid ? child->joined.pid : child->pid;
+        for (int i = 0; i < STREAM_COUNT; i++)
+            ret_remains->output[i] =
+                (struct msg_bytes){ (const uint8_t *)child->output[i].tail.data,
+                                    child->output[i].tail.length };
+        ret_remains->dumped =
+            child->state == CHILD_OVER && WIFSIGNALED(child->status) && WCOREDUMP(child->status);
+        return true;
+    }
+    return false;
 }
 
 /* The process `pid` has said hello as this worker: from now on its end is watched by a pidfd, and

@@ -19,6 +19,7 @@
 
 #include "base/arena.h"
 #include "proto/msg.h"
+#include "proto/recorder.h"
 #include "proto/report.h"
 
 #include <sys/types.h>
@@ -67,6 +68,18 @@ int children_page(const struct children *children, uint64_t incarnation);
  * all workers that run. HVD_E_NOMEM: memory is short, or the arena is full. */
 int children_reports(const struct children *children, uint64_t incarnation, struct arena *arena,
                      struct report_list *ret_reports) MUST_CHECK;
+
+/* The remains of a worker that has died; the same is read of one that lives. */
+struct children_remains {
+    pid_t pid; /* of the process that has said hello, or of the one that was started */
+    struct recorded recorded;              /* what its page says that it has done last */
+    struct msg_bytes output[STREAM_COUNT]; /* the end of its output; borrowed for the callback */
+    bool dumped;                           /* the kernel has written a core file */
+};
+
+/* Reads them, also in the callback `ended`; false: there is no such worker. */
+bool children_remains(const struct children *children, uint64_t incarnation,
+                      struct children_remains *ret_remains);
 
 /* true: this process may speak for that worker, because it was started as that worker or is a
  * descendant. */

@@ -45,6 +45,7 @@ int life_page_make(uint64_t incarnation, struct page **ret_page, int *ret_fd, st
     }
     page->magic = PAGE_MAGIC;
     page->version = PAGE_VERSION;
+    page->bytes = PAGE_BYTES;
     page->incarnation = incarnation;
     *ret_page = page;
     *ret_fd = fd;

@@ -12,9 +12,9 @@
 #include <string.h>
 
 const struct cli_verb *const cli_verbs[CLI_VERBS] = {
-    &cli_status,      &cli_hosts, &cli_changes,    &cli_events, &cli_drain, &cli_undrain,
-    &cli_blacklist,   &cli_rekey, &cli_checkpoint, &cli_stop,   &cli_jobs,  &cli_prune,
-    &cli_checkpoints, &cli_token, &cli_top,        &cli_page,
+    &cli_status,      &cli_hosts, &cli_changes,    &cli_events, &cli_drain,   &cli_undrain,
+    &cli_blacklist,   &cli_rekey, &cli_checkpoint, &cli_stop,   &cli_jobs,    &cli_prune,
+    &cli_checkpoints, &cli_token, &cli_top,        &cli_page,   &cli_autopsy,
 };
 
 const struct cli_verb *cli_find_verb(const char *name)

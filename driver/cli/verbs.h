@@ -93,9 +93,9 @@ struct cli_request {
 extern const struct cli_verb cli_status, cli_hosts, cli_changes, cli_events;
 extern const struct cli_verb cli_drain, cli_undrain, cli_blacklist, cli_rekey, cli_stop;
 extern const struct cli_verb cli_jobs, cli_prune, cli_checkpoint, cli_checkpoints, cli_token,
-    cli_top, cli_page;
+    cli_top, cli_page, cli_autopsy;
 
-#define CLI_VERBS 16
+#define CLI_VERBS 17
 extern const struct cli_verb *const cli_verbs[CLI_VERBS];
 
 /* Returns the verb with this name; NULL: there is none. */

@@ -218,9 +218,9 @@ void agents_on_msg(struct core *core, const struct event *event)
     default: break;
     }
     /* A message about a worker that is not in the table came too late: the worker has ended. Late
-     * output is not worth a log line. */
+     * output, and a late autopsy, are not worth a log line. */
     if (worker)
         agents_on_worker_msg(core, worker, msg);
-    else if (msg->incarnation && msg->type != MSG_OUTPUT)
+    else if (msg->incarnation && msg->type != MSG_OUTPUT && msg->type != MSG_AUTOPSY)
         authority_note_late(core, host, msg->incarnation);
 }

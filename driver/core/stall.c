@@ -95,6 +95,23 @@ static bool stall_may_warn(struct core *core)
     return true;
 }
 
+/* Asks the agents of these workers what all workers of their hosts are doing: a warning has named
+ * the first of them. The answers are kept in files, and decide nothing. */
+static void stall_examine(struct core *core, worker_is_fn *is_named)
+{
+    const struct core_host *last = NULL;
+    const struct worker *worker;
+    size_t hosts = 0;
+
+    for (size_t i = 0; hosts < NAMES_MAX && (worker = roster_next(core, &i));) {
+        if (!is_named(core, worker) || worker->host == last)
+            continue;
+        last = worker->host;
+        hosts++;
+        tell_host(core, worker->host, tell_msg(core, MSG_EXAMINE, 0, 0));
+    }
+}
+
 /* Logs, if a warning is due, how many workers wait for others, for which, and for how long. If no
  * worker waits for another one, logs how many have reported that they themselves do not move. */
 static void stall_warn(struct core *core)
@@ -124,6 +141,7 @@ static void stall_warn(struct core *core)
     CORE_WARN(core, FACTS(.kind = KIND_STALL, .size = count, .cause = of),
               "round %" PRIu64 ": %zu of %zu %s %s", core->current.number, count,
               core->current.members.count, what, of);
+    stall_examine(core, waits_is_guilty);
 }
 
 /* Kills the guilty workers: those that are marked as `missing` (other workers wait for them) and
@@ -349,7 +367,7 @@ void stall_expire(struct core *core)
     for (size_t i = 0; (worker = roster_next(core, &i));)
         if (is_absent(core, worker))
             name_worker(&names, worker);
-    if (names.count && stall_may_warn(core))
+    if (names.count && stall_may_warn(core)) {
         CORE_WARN(core,
                   FACTS(.kind = KIND_STALL, .size = names.count, .cause = what,
                         .took_us = core->now_us - core->stalls.watch.since_us),
@@ -357,6 +375,8 @@ void stall_expire(struct core *core)
                   core->current.number,
                   stall_seconds(core->now_us - core->stalls.watch.since_us, text), names.count,
                   core->current.members.count, what, names_text(core, &names));
+        stall_examine(core, is_absent);
+    }
 }
 
 /* Kills the workers for which is_absent returns true, if any worker of the round waits

@@ -470,9 +470,9 @@ static void loop_on_checkpoint_note(void *arg, int code, const char *text)
     log_warning(STATE, "%s", text);
 }
 
-/* Called for a message of the agent with the connection `number`: takes the output of workers, and
- * gives the message to the core. `speaks`: the message is about a worker on the agent's own host.
- */
+/* Called for a message of the agent with the connection `number`: takes the output and the
+ * autopsies of workers, and gives the message to the core. `speaks`: the message is about a worker
+ * on the agent's own host. */
 static void loop_on_peer_msg(void *arg, uint32_t number, const struct msg *msg)
 {
     struct loop *loop = arg;
@@ -497,6 +497,8 @@ static void loop_on_peer_msg(void *arg, uint32_t number, const struct msg *msg)
     }
     if (msg->type == MSG_OUTPUT && speaks)
         output_take(loop->output, msg->incarnation, &msg->u.output);
+    if (msg->type == MSG_AUTOPSY && speaks)
+        autopsies_take(loop->shown.autopsies, proved->name, msg);
     if (msg->type == MSG_EXITED && speaks)
         output_end(loop->output, msg->incarnation);
     loop_step(loop, &event);

@@ -74,6 +74,8 @@ int shown_serve(struct shown *shown, struct event_base *base, const struct loop_
     struct hvd_err why;
     int rc = 0;
 
+    if (autopsies_create(config->folder, !config->resumed, &shown->autopsies, &why))
+        log_warning(JOB, "the job goes on without autopsies of its workers: %s", why.text);
     /* After a failure (`rc`) each further part is served only in a job that was taken over. */
     if (config->on_event) {
         rc = event_hook_create(base, config->on_event, events, &shown->hook, &why);
@@ -140,6 +142,7 @@ void shown_free(struct shown *shown)
 {
     event_hook_free(shown->hook);
     textfile_free(shown->textfile);
+    autopsies_free(shown->autopsies);
 }
 
 /* Writes the summary of a job that has ended into `summary`, and each of its lines into the events.

@@ -17,7 +17,7 @@
 static const char *const job_private_names[] = {
     "job.db",       "job.db-wal", "job.db-shm",     "job.db-journal", "job.db.hvd-new",
     "lock",         "command",    "invocation.new", "control",        "events.log",
-    "events.log.1", "agents",     "claim",
+    "events.log.1", "agents",     "claim",          "autopsies",
 };
 
 /* Checks that no other user can change the folder or a file in it that this program uses. `make`:

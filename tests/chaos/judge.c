@@ -442,7 +442,7 @@ int judge_right(struct judge *judge, struct chaos *chaos, enum fault_cost cost, 
         /* Checks that the job's folder has only files that docs/operations.md names. */
         static const char *const known[] = {
             ".",    "..",      "job.db", "job.db-wal", "job.db-shm",   "job.db-journal", "command",
-            "lock", "control", "agents", "events.log", "events.log.1", "claim"
+            "lock", "control", "agents", "events.log", "events.log.1", "claim",          "autopsies"
         };
         char path[ARENA_PATH];
         DIR *folder = opendir(arena_path(&chaos->arena, "job", path));

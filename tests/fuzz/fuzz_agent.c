@@ -106,7 +106,7 @@ static struct msg take_driver_msg(struct fuzz_input *in)
         MSG_LAUNCH,  MSG_KILL,          MSG_FORGET,    MSG_STOP,    MSG_BEAT,    MSG_REVOKE,
         MSG_DRAIN,   MSG_DONE,          MSG_BYE,       MSG_PENDING, MSG_REKEY,   MSG_HOLD,
         MSG_SAVE,    MSG_RELEASE,       MSG_REFUSED,   MSG_ROUND,   MSG_PREPARE, MSG_SWITCH_AT,
-        MSG_ABANDON, MSG_HOSTS_UPDATED, MSG_PERSISTED, MSG_STORED
+        MSG_ABANDON, MSG_HOSTS_UPDATED, MSG_PERSISTED, MSG_STORED,  MSG_EXAMINE
     };
     struct msg msg = { .type = fuzz_type(in, types, ARRAY_SIZE(types)),
                        .term = 1 + fuzz_byte(in) / 250,

@@ -278,7 +278,7 @@ static void take_msg(struct fuzz_input *in)
         MSG_LAUNCH_FAILED, MSG_EXITED,     MSG_NOTICE,   MSG_BEAT,     MSG_STALLED,
         MSG_LAUNCHED,      MSG_ENTERED,    MSG_LEFT,     MSG_OUTPUT,   MSG_BYE,
         MSG_HELLO_AGENT,   MSG_UNUSABLE,   MSG_REMARK,   MSG_REKEYED,  MSG_PERSIST,
-        MSG_STORE,         MSG_HOLDING,    MSG_SAVED
+        MSG_STORE,         MSG_HOLDING,    MSG_SAVED,    MSG_AUTOPSY
     };
     struct msg msg = { .type = fuzz_type(in, types, ARRAY_SIZE(types)) };
     struct tape_host *host = take_host(in);

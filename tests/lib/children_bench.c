@@ -75,9 +75,14 @@ static void on_dying(void *arg, uint64_t incarnation)
 static void on_ended(void *arg, uint64_t incarnation, enum msg_ended ended, int32_t value,
                      enum msg_witness witness)
 {
-    struct bench_worker *worker = bench_worker(arg, incarnation);
+    struct bench *bench = arg;
+    struct bench_worker *worker = bench_worker(bench, incarnation);
 
-    worker->disorder |= !worker->dying || worker->ended;
+    worker->disorder |= !worker->dying || worker->ended ||
+                        !children_remains(bench->children, incarnation, &bench->remains);
+    for (int i = 0; i < STREAM_COUNT; i++)
+        snprintf(bench->tail[i], sizeof(bench->tail[i]), "%.*s",
+                 (int)bench->remains.output[i].length, (const char *)bench->remains.output[i].at);
     worker->ended = ended;
     worker->value = value;
     worker->witness = witness;

@@ -41,6 +41,8 @@ struct bench {
     int fds; /* descriptors that were open before the first spawn */
     uint64_t count;
     struct bench_worker *workers;
+    struct children_remains remains;         /* of the worker that has ended last */
+    char tail[STREAM_COUNT][BENCH_TEXT + 1]; /* its output in `remains`, as texts */
 };
 
 /* false: the bench cannot be set up, and the test has failed */

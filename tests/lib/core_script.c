@@ -775,13 +775,16 @@ static const char *wrong(struct core_tape *tape, unsigned line, const char *form
  */
 static bool is_expected(struct core_tape *tape, const struct buf *expected)
 {
-    const char *text = buf_text(expected);
+    const char *actions = buf_text(expected);
+    const char *text = *actions == '!' ? actions : strstr(actions, "\n!");
+    size_t length = text ? (size_t)(text - actions) : strlen(actions);
 
-    if (*text != '!')
-        return !strcmp(text, tape_did(tape));
-    text += 1 + (text[1] == ' ');
-    if (*tape_did(tape))
+    if (strlen(tape_did(tape)) != length || strncmp(actions, tape_did(tape), length) != 0)
         return false;
+    if (!text)
+        return true;
+    text += *text == '\n';
+    text += 1 + (text[1] == ' ');
     for (size_t i = 0; i < tape->trace.written - tape->traced; i++) {
         const char *line = trace_line(&tape->trace, i);
 

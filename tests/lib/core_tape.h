@@ -1,7 +1,7 @@
 /*
  * core_tape.h: plays a driver's core from a script, without agents or workers. A line has an event
  * on the left of "|" and the core's actions on the right; without "|" it is not compared. With
- * nothing on its left it continues the line before. "!": the trace of an event without actions.
+ * nothing on its left it continues the line before. "!": its trace, behind its actions.
  *
  *     tape_play(&tape, "config np=2\n" "start     | record TERM 1\n"
  *                      "hosts a:2 | start a\n");

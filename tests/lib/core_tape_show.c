@@ -256,6 +256,7 @@ static int show_msg(const struct msg *msg, struct buf *out)
         return buf_printf(out, " %" PRIu64 ": %s", msg->incarnation, msg->u.drain.reason);
     case MSG_FORGET:
     case MSG_DONE: return buf_printf(out, " %" PRIu64, msg->incarnation);
+    case MSG_EXAMINE: return 0;
     default: return show_change(msg, out);
     }
 }

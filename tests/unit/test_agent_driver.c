@@ -15,7 +15,7 @@
 #define S TIME_S
 
 #define SELF \
-    "minor=4 version=\"0.1.0\" job=\"job\" host=\"host\" agent=77 cores=8 memory_bytes=1024"
+    "minor=5 version=\"0.1.0\" job=\"job\" host=\"host\" agent=77 cores=8 memory_bytes=1024"
 #define HELLO        "driver: HELLO_AGENT " SELF
 #define HELLO_TERM_1 "driver: HELLO_AGENT term=1 " SELF
 

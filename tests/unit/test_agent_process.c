@@ -7,6 +7,8 @@
 #include "tests/lib/agent_script.h"
 #include "tests/lib/fixture.h"
 
+#include <string.h>
+
 #define S TIME_S
 
 static struct script s;
@@ -82,6 +84,133 @@ TEST(an_end_is_said_until_it_is_forgotten)
     CHECK_HAS(t, trace_line(&s.trace, 0), "is stale (7 was there)");
     CHECK_OK(t, script_lose(&s));
     CHECK_TEXT(t, script_return(&s, 1), "");
+}
+
+/* ---- autopsies ---- */
+
+static struct recorded recorded;
+
+/* Worker 7 ends, and this is left of it. Returns the actions. */
+static const char *ended_with_remains(uint32_t ended, int32_t value)
+{
+    const struct agent_remains remains = {
+        .pid = 4242,
+        .recorded = &recorded,
+        .output = {{ (const uint8_t *)"out", 3 }, { NULL, 0 }},
+        .core_pattern = "core"
+    };
+
+    recorded = (struct recorded){
+        .items = {{ .name = "train", .round = 2, .began_us = S },
+                  { .name = "commit",
+                     .round = 2,
+                     .number = 5,
+                     .bytes = 8,
+                     .began_us = 3 * S / 2,
+                     .ended_us = 2 * S,
+                     .code = HVD_E_IO },
+                  /* times and codes that no worker of ours writes */
+                   { .name = "liar",
+                     .began_us = 100 * S,
+                     .ended_us = INT64_MIN,
+                     .code = INT64_MAX },
+                  { .name = "liar", .began_us = -S, .ended_us = INT64_MAX }},
+        .count = 4,
+        .rank = 1,
+        .round = 2,
+        .size = 4,
+        .step = 17
+    };
+    return script_step(&s, &(struct agent_event){ .kind = AGENT_ENDED,
+                                                  .incarnation = 7,
+                                                  .ended = ended,
+                                                  .value = value,
+                                                  .witness = WITNESS_PIDFD,
+                                                  .remains = &remains });
+}
+
+/* The autopsy goes before the EXITED, again after each return, until FORGET. */
+TEST(a_bad_end_has_an_autopsy)
+{
+    static const char end[] = "driver: EXITED term=1 incarnation=7 ";
+    struct msg forget_7 = forget(7);
+    const struct msg *msg;
+    const char *said;
+
+    CHECK_OK(t, script_run(&s, 7, 2));
+    script_at(&s, 3);
+    said = ended_with_remains(ENDED_SIGNAL, 11);
+    CHECK_HAS(t, said,
+              "driver: AUTOPSY term=1 incarnation=7 slot=2 pid=4242 ended=2 value=11 ran=3s "
+              "rank=1 size=4 last_round=2 step=17 ");
+    CHECK(t, strstr(said, end) > strstr(said, "AUTOPSY"));
+    msg = s.list.items[0].msg;
+    CHECK_INT(t, msg->type, ==, MSG_AUTOPSY);
+    CHECK_INT(t, msg->u.autopsy.activities.count, ==, 4);
+    CHECK_TEXT(t, msg->u.autopsy.activities.items[0].name, "train");
+    CHECK_INT(t, msg->u.autopsy.activities.items[0].ago_us, ==, 2 * S);
+    CHECK_INT(t, msg->u.autopsy.activities.items[0].took_us, ==, TIME_NEVER);
+    CHECK_INT(t, msg->u.autopsy.activities.items[1].took_us, ==, S / 2);
+    CHECK_INT(t, msg->u.autopsy.activities.items[1].code, ==, HVD_E_IO);
+    for (size_t i = 2; i < 4; i++) {
+        CHECK_INT(t, msg->u.autopsy.activities.items[i].ago_us, ==, 0);
+        CHECK_INT(t, msg->u.autopsy.activities.items[i].took_us, ==, 0);
+        CHECK_INT(t, msg->u.autopsy.activities.items[i].code, ==, 0);
+    }
+    CHECK_INT(t, msg->u.autopsy.output.length, ==, 3);
+    CHECK_OK(t, script_lose(&s));
+    said = script_return(&s, 2);
+    CHECK_HAS(t, said, "driver: AUTOPSY term=2 incarnation=7 slot=2 ");
+    CHECK_HAS(t, said, "driver: EXITED term=2 incarnation=7 ");
+    forget_7.term = 2;
+    CHECK_TEXT(t, script_driver(&s, &forget_7), "");
+    CHECK_OK(t, script_lose(&s));
+    CHECK_TEXT(t, script_return(&s, 2), "");
+}
+
+TEST(a_good_end_has_none)
+{
+    const char *said;
+
+    CHECK_OK(t, script_run(&s, 7, 2));
+    said = ended_with_remains(ENDED_EXIT, 0);
+    CHECK_HAS(t, said, "driver: EXITED ");
+    CHECK(t, !strstr(said, "AUTOPSY"));
+}
+
+TEST(an_end_of_the_job_has_none)
+{
+    struct msg stop = stop_in(S);
+    const char *said;
+
+    CHECK_OK(t, script_run(&s, 7, 2));
+    CHECK_HAS(t, script_driver(&s, &stop), "term 7");
+    said = ended_with_remains(ENDED_SIGNAL, 15);
+    CHECK_HAS(t, said, "driver: EXITED ");
+    CHECK(t, !strstr(said, "AUTOPSY"));
+}
+
+/* Of two orders to kill the first one is the reason. */
+TEST(an_autopsy_has_the_reason_of_the_driver)
+{
+    struct msg first = kill_in(7, S), second = kill_in(7, 0);
+
+    first.u.kill.reason = "the worker stalls";
+    CHECK_OK(t, script_run(&s, 7, 2));
+    CHECK_TEXT(t, script_driver(&s, &first), "term 7\n");
+    CHECK_TEXT(t, script_driver(&s, &second), "kill 7\n");
+    CHECK_HAS(t, ended_with_remains(ENDED_SIGNAL, 9), " reason=\"the worker stalls\"");
+}
+
+TEST(an_autopsy_has_the_reason_of_the_worker)
+{
+    struct msg failed = {
+        .type = MSG_FINISHED, .incarnation = 7, .round = 1, .u.finished = {HVD_E_IO, "no data"}
+    };
+
+    CHECK_OK(t, script_join(&s, 7, 2, 3));
+    CHECK_HAS(t, script_worker(&s, 3, &failed), "FINISHED");
+    CHECK_HAS(t, ended_with_remains(ENDED_EXIT, 1), " reason=\"no data\"");
 }
 
 static struct msg unusable(uint64_t incarnation)

@@ -332,7 +332,7 @@ static void pass_down(void)
     static const enum msg_type types[] = { MSG_ROUND,     MSG_PREPARE, MSG_PENDING,
                                            MSG_SWITCH_AT, MSG_ABANDON, MSG_REVOKE,
                                            MSG_DRAIN,     MSG_DONE,    MSG_HOSTS_UPDATED,
-                                           MSG_PERSISTED, MSG_STORED };
+                                           MSG_PERSISTED, MSG_STORED,  MSG_EXAMINE };
     struct arena arena;
     struct msg msg;
     bool to_one;

@@ -8,7 +8,7 @@
 #define S TIME_S
 
 #define WELCOME_7                                                                          \
-    "worker 3: WELCOME_WORKER term=1 incarnation=7 minor=4 version=\"0.1.0\" job=\"job\" " \
+    "worker 3: WELCOME_WORKER term=1 incarnation=7 minor=5 version=\"0.1.0\" job=\"job\" " \
     "host=\"host\" "                                                                       \
     "slot=2 rank=2 size=4 min_np=1 max_np=9 beat=1s stall_warning=30s stall_shutdown=never\n"
 

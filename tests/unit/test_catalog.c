@@ -32,6 +32,7 @@ TEST(only_what_is_newer_may_be_skipped)
     CHECK(t, msg_may_be_skipped(MSG_UNUSABLE) && msg_may_be_skipped(MSG_REMARK));
     CHECK(t, msg_may_be_skipped(MSG_PERSIST) && msg_may_be_skipped(MSG_PERSISTED));
     CHECK(t, msg_may_be_skipped(MSG_STORE) && msg_may_be_skipped(MSG_STORED));
+    CHECK(t, msg_may_be_skipped(MSG_AUTOPSY) && msg_may_be_skipped(MSG_EXAMINE));
     CHECK(t, !msg_may_be_skipped(MSG_STALLED) && !msg_may_be_skipped(MSG_CHUNK));
     CHECK_INT(t, PROTO_MINOR, >, 0);
 out:;

@@ -6,6 +6,7 @@
 
 #include "tests/lib/test.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,11 +61,9 @@ TEST(a_name_is_found_only_as_a_whole_and_early)
     CHECK_CODE(t, blame_find(&blame, "{host}", log, &found, &err), HVD_E_MISMATCH);
 
     /* a name behind the first line of a wide terminal is no name */
-    memset(late, 'x', sizeof(late));
-    memcpy(late, "14:33:47.768 warning job: ", 26);
-    memcpy(late + BLAME_WITHIN + 40, " 127.0.0.3", sizeof(" 127.0.0.3"));
+    snprintf(late, sizeof(late), "14:33:47.768 warning job: %0*d 127.0.0.3", BLAME_WITHIN, 0);
     CHECK_CODE(t, blame_find(&blame, "{host}", late, &found, &err), HVD_E_MISMATCH);
-    memcpy(late + 40, " 127.0.0.3", 10);
+    snprintf(late, sizeof(late), "14:33:47.768 warning job: 0 127.0.0.3 %0*d", BLAME_WITHIN, 0);
     CHECK_OK(t, blame_find(&blame, "{host}", late, &found, &err));
 out:;
 }

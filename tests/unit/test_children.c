@@ -78,6 +78,25 @@ TEST_FLAGS(the_end_is_told_as_it_was, TEST_NO_TORTURE)
     CHECK_INT(t, bench_worker(&own, by_us)->value, ==, SIGKILL);
 }
 
+/* The end of the output stays, however much came before. */
+TEST_FLAGS(remains_of_a_worker_are_read, TEST_NO_TORTURE)
+{
+    struct children_remains none;
+    struct bench_worker *worker;
+    uint64_t number;
+
+    number = bench_shell(&own, "seq 100000; echo last; echo why >&2; exit 3");
+    worker = bench_worker(&own, number);
+    BENCH_WAIT(t, &own, bench_is_over(&own, number));
+    CHECK(t, !worker->disorder && !own.remains.dumped);
+    CHECK_INT(t, own.remains.pid, ==, worker->pid);
+    CHECK_INT(t, own.remains.recorded.count, ==, 0);
+    CHECK_INT(t, strlen(own.tail[STREAM_STDOUT]), ==, LIMIT_STDERR_TAIL_BYTES);
+    CHECK_HAS(t, own.tail[STREAM_STDOUT], "\n100000\nlast\n");
+    CHECK_TEXT(t, own.tail[STREAM_STDERR], "why\n");
+    CHECK(t, !children_remains(own.children, number + 1, &none));
+}
+
 TEST_FLAGS(a_start_that_fails_says_why, TEST_NO_TORTURE)
 {
     const char *missing[] = { "/no/such/program", NULL };

@@ -479,9 +479,17 @@ TEST(newer_messages_may_be_skipped)
     struct msg stored = {
         .type = MSG_STORED, .term = 1, .incarnation = 7, .u.stored = { .text = "" }
     };
+    struct msg autopsy = {
+        .type = MSG_AUTOPSY,
+        .incarnation = 7,
+        .u.autopsy = {.host = "", .reason = "", .core_pattern = ""}
+    };
     struct msg left = { .type = MSG_LEFT, .incarnation = 7 };
 
     buf_init(&wire, 100);
+    CHECK_OK(t, msg_encode(&autopsy, &wire, NULL));
+    CHECK_INT(t, wire.data[5], ==, FRAME_MAY_SKIP);
+    buf_clear(&wire);
     CHECK_OK(t, msg_encode(&store, &wire, NULL));
     CHECK_INT(t, wire.data[5], ==, FRAME_MAY_SKIP);
     buf_clear(&wire);

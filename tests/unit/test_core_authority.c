@@ -101,20 +101,20 @@ TAPE_CASE(a_hello_that_claims_dead_workers_keeps_no_end_from_being_heard,
 
 /* Workers of b have not moved, says the agent of a. With a third host whose workers do not wait,
  * that ends no worker of b. */
-TAPE_CASE(
-    one_host_alone_does_not_end_workers_of_another,
-    "config np=3 min_np=1 stall_warning=4s stall=10s\n"
-    "start\n"
-    "hosts a:1,b:1,c:1\n"
-    "hello a\n"
-    "hello b\n"
-    "hello c\n"
-    "launched 1-3\n"
-    "ready 1-3\n"
-    "entered 1-3\n"
-    "stalled 1 1h 2 in=allreduce\n"
-    "wait 2s | a,b,c < REVOKE 1: workers of a, and of no other host, wait for rank 1 (b:0#2), "
-    "for 1h in allreduce\n")
+TAPE_CASE(one_host_alone_does_not_end_workers_of_another,
+          "config np=3 min_np=1 stall_warning=4s stall=10s\n"
+          "start\n"
+          "hosts a:1,b:1,c:1\n"
+          "hello a\n"
+          "hello b\n"
+          "hello c\n"
+          "launched 1-3\n"
+          "ready 1-3\n"
+          "entered 1-3\n"
+          "stalled 1 1h 2 in=allreduce\n"
+          "wait 2s | b < EXAMINE\n"
+          "    | a,b,c < REVOKE 1: workers of a, and of no other host, wait for rank 1 (b:0#2), "
+          "for 1h in allreduce\n")
 
 /* The same, but the agent of b says too that its worker has not moved. */
 TAPE_CASE(
@@ -131,7 +131,8 @@ TAPE_CASE(
     "wait 10s\n"
     "stalled 1 12s 2 in=allreduce\n"
     "stalled 2 11s 2 in=step\n"
-    "wait 2s | a,b,c < REVOKE 1 lost 2: b:0#2: the other members have waited for the worker for "
+    "wait 2s | b < EXAMINE\n"
+    "    | a,b,c < REVOKE 1 lost 2: b:0#2: the other members have waited for the worker for "
     "12s in "
     "allreduce\n"
     "    | record ENDED 2 sig9\n"

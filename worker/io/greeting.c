@@ -49,7 +49,7 @@ static int hold_page(int fd, uint64_t incarnation, struct page **ret_page, struc
 
     if (fd < 0)
         return agent_link_no_fd(fd, "the agent shares a page with its worker", err);
-    if (fstat(fd, &file) || file.st_size < PAGE_BYTES)
+    if (fstat(fd, &file) || file.st_size < PAGE_BYTES_MIN)
         return err_set(err, HVD_E_PROTO,
                        "the page that the agent shares with its worker is too small; install the "
                        "same release of the agent and of libhvd");
