@@ -153,7 +153,8 @@ TEST(a_job_has_so_many_names_and_no_more)
     CHECK(t, of("n3")->value == 77);
 }
 
-TEST(a_series_spans_the_life_of_the_driver)
+/* Not tortured: each of the thousands of allocations would repeat all reports. */
+TEST_FLAGS(a_series_spans_the_life_of_the_driver, TEST_NO_TORTURE)
 {
     const struct view_report *report;
 
