@@ -159,8 +159,8 @@ int run_checkpoints_open(const struct driver_options *options, const struct job_
     if (result.code)
         return 0; /* the directory has no checkpoint: the training begins anew */
     snprintf(checkpoints->from, sizeof(checkpoints->from), "%s", result.path);
-    core->checkpoint_from = checkpoints->from;
-    core->checkpoint_commit = result.commit;
+    core->checkpoint_from.folder = checkpoints->from;
+    core->checkpoint_from.commit = result.commit;
     core->checkpoint_round = COMMIT_ROUND_OF(result.commit);
     log_info(STATE, "checkpoint %" PRIu64 ".%" PRIu32 " of %" PRIu32 " ranks is in %s",
              COMMIT_ROUND_OF(result.commit), COMMIT_PLACE_OF(result.commit), result.ranks,

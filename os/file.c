@@ -1,12 +1,14 @@
 /*
  * file.c: reads small texts: host files, config files, and the agent's options from standard input.
- * The caller sets the bound (buf->max), so an endless file does not block the program. Also the
+ * The caller sets the bound (buf->max), so an endless file does not block the program. Replaces the
+ * files that a driver writes for other programs. Also the
  * standard streams of the programs: dup2 replaces a stream at once, for all threads.
  */
 #include "os/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,6 +56,35 @@ int file_read(const char *path, struct buf *buf, struct hvd_err *err)
     if (!input)
         close(fd);
     return rc;
+}
+
+int file_replace(const char *path, const char *fresh, const struct buf *bytes, mode_t mode)
+{
+    int error_number = 0, fd = -1;
+    size_t done = 0;
+
+    /* The file `fresh` that an earlier process has left is removed, and so is a link that another
+     * user has put there. */
+    if (unlink(fresh) && errno != ENOENT)
+        error_number = errno;
+    if (!error_number && (fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)) < 0)
+        error_number = errno;
+    if (fd >= 0)
+        (void)fchmod(fd, mode);
+    while (!error_number && done < bytes->length) {
+        ssize_t put = write(fd, bytes->data + done, bytes->length - done);
+
+        if (put < 0 && errno != EINTR)
+            error_number = errno;
+        done += put > 0 ? (size_t)put : 0;
+    }
+    if (fd >= 0 && close(fd) && !error_number)
+        error_number = errno;
+    if (!error_number && rename(fresh, path))
+        error_number = errno;
+    if (error_number)
+        (void)unlink(fresh); /* a part of a file would only fill the disk */
+    return error_number;
 }
 
 /* Opens /dev/null as each standard stream that is closed. A program calls this function first, so

@@ -1,12 +1,14 @@
 /*
- * file.h: reads a small text file as a whole; and standard input, output and error: these are open,
- * and a process that goes on in the background leaves its terminal.
+ * file.h: reads a small text file as a whole, and replaces a file; and standard input, output and
+ * error: these are open, and a process that goes on in the background leaves its terminal.
  */
 #ifndef OS_FILE_H
 #define OS_FILE_H
 
 #include "base/buf.h"
 #include "base/err.h"
+
+#include <sys/types.h>
 
 /*
  * Appends the text of the file to buf; path "-" is standard input. Stops when buf is full: with a
@@ -15,6 +17,11 @@
  * then hold a part of the text.
  */
 int file_read(const char *path, struct buf *buf, struct hvd_err *err);
+
+/* Replaces the file `path` by these bytes, which are written to `fresh` first: a reader sees the
+ * old bytes or the new ones, and a failure leaves the old ones and no file `fresh`. Any umask
+ * leaves `mode` as it is. Nothing is forced to the disk. Returns 0 or an errno. */
+int file_replace(const char *path, const char *fresh, const struct buf *bytes, mode_t mode);
 
 /*
  * Opens /dev/null as standard input, output and error where these are closed. Otherwise the next

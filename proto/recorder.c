@@ -1,8 +1,8 @@
 /*
  * recorder.c: the flight recorder in a worker's page. worker/, through timeline/, writes it, and
  * agent/processes reads it. Invariants: at most one thread writes a slot at a time; an activity
- * that was read is one that a worker has begun, and its name is printable ASCII,  the page
- * has.
+ * that was read is one that a worker has begun, and its name is printable ASCII, also if a hostile
+ * worker has filled the page.
  */
 #include "proto/recorder.h"
 

@@ -224,16 +224,15 @@ static void loop_on_driver_msg(void *arg, const struct msg *msg)
     if (msg->type == MSG_STATE_KEY && driver_link_is_open(loop->driver))
         loop_commits_key(loop, msg);
     /* The driver has named a worker of this host in a stall: tells it what each worker is doing. */
-    for (size_t i = 0; msg->type == MSG_EXAMINE && i < loop->started.count &&
-                       driver_link_is_open(loop->driver) && !loop->over;
-         i++) {
-        struct agent_event examined = { .kind = AGENT_EXAMINED,
-                                        .incarnation = loop->started.items[i].incarnation };
+    if (msg->type == MSG_EXAMINE && driver_link_is_open(loop->driver))
+        for (size_t i = 0; i < loop->started.count && !loop->over; i++) {
+            struct agent_event examined = { .kind = AGENT_EXAMINED,
+                                            .incarnation = loop->started.items[i].incarnation };
 
-        examined.remains = loop_remains(loop, examined.incarnation, &remains);
-        if (examined.remains)
-            loop_tell(loop, &examined);
-    }
+            examined.remains = loop_remains(loop, examined.incarnation, &remains);
+            if (examined.remains)
+                loop_tell(loop, &examined);
+        }
     if (msg->type == MSG_BEAT && driver_link_is_open(loop->driver) &&
         driver_link_learn(loop->driver, &msg->u.beat.standbys))
         log_info(NET,

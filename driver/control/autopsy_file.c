@@ -112,33 +112,16 @@ int autopsy_file_write(const char *folder, const struct autopsy_name *name, cons
                        struct hvd_err *err)
 {
     char path[PATH_MAX_BYTES], fresh[PATH_MAX_BYTES];
-    int number = 0, fd = -1;
-    size_t done = 0;
+    int error_number;
 
     snprintf(path, sizeof(path), "%s/" PLACE, folder);
     if (mkdir(path, 0700) && errno != EEXIST)
         return remedy_set(err, path, "the folder cannot be made", errno);
     snprintf(fresh, sizeof(fresh), "%s/" PLACE "/" FRESH, folder);
     autopsy_path(folder, name, path);
-    if (unlink(fresh) && errno != ENOENT)
-        number = errno;
-    if (!number && (fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0)
-        number = errno;
-    while (!number && done < frame->length) {
-        ssize_t put = write(fd, frame->data + done, frame->length - done);
-
-        if (put < 0 && errno != EINTR)
-            number = errno;
-        done += put > 0 ? (size_t)put : 0;
-    }
-    if (fd >= 0 && close(fd) && !number)
-        number = errno;
-    if (!number && rename(fresh, path))
-        number = errno;
-    if (!number)
-        return autopsy_file_prune(folder, AUTOPSIES_KEPT, err);
-    (void)unlink(fresh);
-    return remedy_set(err, path, "it cannot be written", number);
+    error_number = file_replace(path, fresh, frame, 0600);
+    return error_number ? remedy_set(err, path, "it cannot be written", error_number)
+                        : autopsy_file_prune(folder, AUTOPSIES_KEPT, err);
 }
 
 int autopsy_file_parse(const void *bytes, size_t length, struct msg *ret_msg)

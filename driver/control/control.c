@@ -136,7 +136,7 @@ static void client_pump(struct client *client)
         size_t length = answer->length - client->sent;
 
         /* The client shows each part of the answer by itself, so no part ends inside a UTF-8
-         * character: the cut moves back over bytes 10xxxxxx, at most 4. */
+         * character: the cut moves back over continuation bytes, at most 4 bytes. */
         if (length > CHUNK_BYTES)
             for (length = CHUNK_BYTES; (text[length] & 0xc0) == 0x80 && length > CHUNK_BYTES - 4;)
                 length--;

@@ -13,17 +13,16 @@
 #include "base/time.h"
 #include "driver/control/metrics.h"
 #include "os/clock.h"
+#include "os/file.h"
 #include "os/remedy.h"
 #include "os/thread.h"
 
 #include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define PROM  ".prom" /* node_exporter reads no other file */
@@ -57,41 +56,6 @@ struct textfile {
 
 /* ---- the thread that writes ------------------------------------------------------------------ */
 
-/* Writes textfile->text to the path `fresh`, and renames that file to `path`. The file is not
- * forced to the disk: after a power failure its values would be old in any case. */
-static int textfile_write(const struct textfile *textfile, struct hvd_err *err)
-{
-    int error_number = 0;
-    size_t done = 0;
-    int fd = -1;
-
-    /* The file `fresh` that a former driver has left is removed, and so is a link that another user
-     * has put there. */
-    if (unlink(textfile->fresh) && errno != ENOENT)
-        error_number = errno;
-    if (!error_number &&
-        (fd = open(textfile->fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) < 0)
-        error_number = errno;
-    /* Another user (node_exporter) must be able to read the file, with any umask. */
-    if (fd >= 0)
-        (void)fchmod(fd, 0644);
-    while (!error_number && done < textfile->text.length) {
-        ssize_t put = write(fd, textfile->text.data + done, textfile->text.length - done);
-
-        if (put < 0 && errno != EINTR)
-            error_number = errno;
-        done += put > 0 ? (size_t)put : 0;
-    }
-    if (fd >= 0 && close(fd) && !error_number)
-        error_number = errno;
-    if (!error_number && rename(textfile->fresh, textfile->path))
-        error_number = errno;
-    if (!error_number)
-        return 0;
-    (void)unlink(textfile->fresh); /* a part of a text would only fill the disk */
-    return remedy_set(err, textfile->path, "the metrics cannot be written", error_number);
-}
-
 /* Frees the textfile when no thread uses it any more. */
 static void textfile_destroy(struct textfile *textfile)
 {
@@ -110,7 +74,7 @@ static void *textfile_thread(void *arg)
     struct hvd_err err;
     struct buf newest;
     bool abandoned;
-    int rc;
+    int error_number;
 
     pthread_mutex_lock(&textfile->mutex);
     for (;;) {
@@ -123,13 +87,17 @@ static void *textfile_thread(void *arg)
         textfile->text = newest;
         textfile->waits = false;
         pthread_mutex_unlock(&textfile->mutex);
-        rc = textfile_write(textfile, &err);
+        /* The file is not forced to the disk: after a power failure its values would be old in any
+         * case. Another user (node_exporter) must be able to read it. */
+        error_number = file_replace(textfile->path, textfile->fresh, &textfile->text, 0644);
+        if (error_number)
+            remedy_set(&err, textfile->path, "the metrics cannot be written", error_number);
         pthread_mutex_lock(&textfile->mutex);
-        if (rc && !textfile->failing)
+        if (error_number && !textfile->failing)
             log_warning(JOB, "the job goes on with old metrics in its file: %s", err.text);
-        if (!rc && textfile->failing)
+        if (!error_number && textfile->failing)
             log_info(JOB, "%s: the metrics are written again", textfile->path);
-        textfile->failing = rc != 0;
+        textfile->failing = error_number != 0;
     }
     textfile->ended = true;
     abandoned = textfile->abandoned;

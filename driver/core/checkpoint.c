@@ -47,20 +47,20 @@
  * next. */
 #define CHECKPOINT_LEAVING_US TIME_S
 
-/* Sets the newest checkpoint to the one that the configuration names, from which the job may begin.
- * The numbers of the job's rounds begin after those of the earlier jobs whose checkpoints lie in
- * the same directory. */
+/* Takes the newest checkpoint from the configuration. The numbers of the job's rounds begin after
+ * those of the earlier jobs whose checkpoints lie in the same directory. */
 void checkpoint_init(struct core *core)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
     const struct core_config *config = &core->config;
+    const char *folder = config->checkpoint_from.folder;
 
     checkpoint->due_us = checkpoint->last_us = TIME_NEVER;
     checkpoint->answers_us = checkpoint->impatient_us = TIME_NEVER;
     core->costs.checkpoints.made_us = TIME_NEVER;
-    checkpoint->newest = config->checkpoint_from ? config->checkpoint_commit : 0;
+    checkpoint->newest = folder ? config->checkpoint_from.commit : 0;
     if (checkpoint->newest)
-        snprintf(checkpoint->folder, sizeof(checkpoint->folder), "%s", config->checkpoint_from);
+        snprintf(checkpoint->folder, sizeof(checkpoint->folder), "%s", folder);
     if (core->rounds.told < config->checkpoint_round)
         core->rounds.told = config->checkpoint_round;
     arena_init(&checkpoint->memory, CHECKPOINT_MEMORY_MAX);

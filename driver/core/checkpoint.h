@@ -13,7 +13,7 @@
 
 #include "driver/core/core_internal.h"
 
-/* Sets the newest checkpoint to the one of struct core_config (checkpoint_commit, checkpoint_from).
+/* Sets the newest checkpoint to the one of struct core_config (checkpoint_from).
  * Called once, when the core is made. */
 void checkpoint_init(struct core *core);
 void checkpoint_release(struct core *core);

@@ -15,14 +15,11 @@
 enum core_join { JOIN_NO, JOIN_ALONE, JOIN_LISTED };
 
 struct core_config {
-    /* The name of the job; where its journal is, a file or a URL, for the log (NULL: not known).
-     * Borrowed while the core lives. */
-    struct {
-        const char *job, *journal;
-    };
-    uint32_t np;     /* the first round begins with at least this many workers */
-    uint32_t min_np; /* no later round has fewer members */
-    uint32_t max_np; /* no round has more members */
+    const char *job;     /* the name of the job; borrowed while the core lives */
+    const char *journal; /* a file or a URL, for the log; borrowed; NULL: not known */
+    uint32_t np;         /* the first round begins with at least this many workers */
+    uint32_t min_np;     /* no later round has fewer members */
+    uint32_t max_np;     /* no round has more members */
     /* the most rounds after the first one; one more round would fail the job */
     uint32_t reset_limit;
     /* The most failures between which there is no newer commit: of one slot (progress_restarts),
@@ -53,10 +50,11 @@ struct core_config {
     const char *checkpoint_dir;
     int64_t checkpoint_us;       /* the time between two checkpoints; 0: commits are counted */
     uint32_t checkpoint_commits; /* the number of commits between two checkpoints; 0: none */
-    /* The checkpoint from which the job may begin: its folder (borrowed) and its commit. 0: there
-     * is none. */
-    const char *checkpoint_from;
-    uint64_t checkpoint_commit;
+    /* The checkpoint from which the job may begin. */
+    struct {
+        const char *folder; /* borrowed; NULL: there is none */
+        uint64_t commit;
+    } checkpoint_from;
     /* It is not known yet which checkpoint is the newest, or whether there is one. An
      * EVENT_CHECKPOINT says it later, and makes this field false. Only for a job that had a round.
      */

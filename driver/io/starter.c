@@ -113,7 +113,7 @@ int starter_settings(const struct starter *starter, const char *host, const uint
                      uint64_t epoch, const char *driver, bool local, struct buf *out)
 {
     const struct loop_config *config = starter->parts.config;
-    const char *dir = config->core->checkpoint_dir, *from = config->core->checkpoint_from;
+    const char *dir = config->core->checkpoint_dir, *from = config->core->checkpoint_from.folder;
     const bool needs_s3 = (dir && !strncmp(dir, S3_SCHEME, strlen(S3_SCHEME))) ||
                           (from && !strncmp(from, S3_SCHEME, strlen(S3_SCHEME)));
     char log_file[LIMIT_PATH_BYTES];

@@ -30,6 +30,11 @@ one_of() {
   victim=$(workers "HVD_INCARNATION=$one")
   [ -n "$victim" ] || die "there is no rank $1 in round $round: $(cat "$say")"
 }
+# stands_still: no commit was made for a second.
+stands_still() {
+  ask status --json >answer
+  python3 -c 'import json, sys; sys.exit(json.load(open("answer"))["newest_age_s"] <= 1)'
+}
 # late: from now on rank 0 does not come to the collectives, so rank 1 soon waits in one.
 late() { : >"$folder/late"; }
 
@@ -44,9 +49,7 @@ grep -q 'no death of 127.0.0.9:0 is known' wrong || die "$(cat wrong)"
 late
 one_of 1
 first=$one
-await_true 'rank 1 waits' eval '[ "$(ask status --json | python3 -c "
-import json, sys
-print(json.load(sys.stdin)[\"newest_age_s\"] > 1)")" = True ]'
+await_true 'rank 1 waits' stands_still
 kill -SEGV "$victim"
 tells "dead[$first]['signal'] == 11 and dead[$first]['rank'] == 1 and dead[$first]['size'] == 2"
 tells "dead[$first]['doing'].startswith('allreduce 1.') and dead[$first]['pid'] == $victim"

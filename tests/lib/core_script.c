@@ -563,9 +563,9 @@ static int do_config(struct words *words)
 
         snprintf(words->tape->checkpoint_from, sizeof(words->tape->checkpoint_from), "/c/commit-%s",
                  value);
-        config->checkpoint_from = words->tape->checkpoint_from;
+        config->checkpoint_from.folder = words->tape->checkpoint_from;
         config->checkpoint_round = round;
-        config->checkpoint_commit = COMMIT_FIRST_OF(round) | strtoull(end + 1, &end, 10);
+        config->checkpoint_from.commit = COMMIT_FIRST_OF(round) | strtoull(end + 1, &end, 10);
     }
     value = script_value(words, "forever");
     if (value)

@@ -1,10 +1,11 @@
 /*
- * test_file.c: os/file: whole files into a buffer, standard input, and standard streams that are
- * closed.
+ * test_file.c: os/file: whole files into a buffer, files that are replaced, standard input, and
+ * standard streams that are closed.
  */
 #include "os/file.h"
 #include "tests/lib/test.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -76,6 +77,46 @@ TEST(names_a_file_that_cannot_be_read)
     CHECK_TEXT(t, err.text, "/: cannot read: Is a directory");
 out:
     buf_release(&buf);
+}
+
+/* A reader finds the old bytes or the new ones, and a failure leaves no other file. */
+TEST(a_file_is_replaced_as_a_whole)
+{
+    char path[300], fresh[310], lost[330], folder[300];
+    struct buf old, now, read;
+    const mode_t mask = umask(0777);
+    struct stat made;
+
+    buf_init(&old, 100);
+    buf_init(&now, 100);
+    buf_init(&read, 100);
+    snprintf(path, sizeof(path), "%s/file", test_dir(t));
+    snprintf(fresh, sizeof(fresh), "%s.new", path);
+    snprintf(lost, sizeof(lost), "%s/none/file.new", test_dir(t));
+    snprintf(folder, sizeof(folder), "%s/folder", test_dir(t));
+    CHECK_OK(t, buf_append_text(&old, "old"));
+    CHECK_OK(t, buf_append_text(&now, "now"));
+    CHECK_INT(t, symlink("/dev/null", fresh), ==, 0); /* of an earlier process, or a stranger */
+    CHECK_INT(t, file_replace(path, fresh, &old, 0644), ==, 0);
+    CHECK(t, !lstat(path, &made) && S_ISREG(made.st_mode) && (made.st_mode & 0777) == 0644);
+
+    CHECK_INT(t, file_replace(path, lost, &now, 0644), ==, ENOENT);
+    CHECK_OK(t, file_read(path, &read, NULL));
+    CHECK_TEXT(t, buf_text(&read), "old");
+    umask(mask);
+    CHECK_INT(t, mkdir(folder, 0700), ==, 0);
+    CHECK_INT(t, file_replace(folder, fresh, &now, 0644), ==, EISDIR);
+    CHECK(t, access(fresh, F_OK) && errno == ENOENT);
+
+    CHECK_INT(t, file_replace(path, fresh, &now, 0600), ==, 0);
+    buf_clear(&read);
+    CHECK_OK(t, file_read(path, &read, NULL));
+    CHECK_TEXT(t, buf_text(&read), "now");
+out:
+    umask(mask);
+    buf_release(&old);
+    buf_release(&now);
+    buf_release(&read);
 }
 
 TEST(dash_is_standard_input)

@@ -297,8 +297,8 @@ void store_find(const struct world *world, struct world_driver *driver, struct c
     if (!config->checkpoint_dir)
         return;
     driver->checkpoint = newest;
-    config->checkpoint_from = newest ? newest->folder : NULL;
-    config->checkpoint_commit = newest ? newest->commit : 0;
+    config->checkpoint_from.folder = newest ? newest->folder : NULL;
+    config->checkpoint_from.commit = newest ? newest->commit : 0;
     config->checkpoint_round = 0;
     for (size_t i = 0; i < world->store.checkpoints.count; i++) {
         const struct store_checkpoint *one = world->store.checkpoints.items[i];
