@@ -133,7 +133,7 @@ static int main_serve(struct program *program, struct event_base *base, struct t
         log_info(AGENT, "the agent is ready for job %s on host %s, as start %" PRIu64,
                  config.core.job, config.core.host, config.core.agent);
     if (!start_succeeded(&program->start, pid))
-        log_info(AGENT, "the process that wanted this agent is gone: the agent ends");
+        log_info(AGENT, "the process that has started this agent is gone, so the agent ends");
     else if (loop)
         rc = agent_loop_run(loop);
     agent_loop_free(loop);

@@ -385,13 +385,16 @@ int blacklist_clear(struct blacklist *blacklist, const char *host, uint32_t slot
                     struct hvd_err *err)
 {
     struct blacklist_entry *entry = blacklist_find(blacklist, host, slot);
-    char quoted[TEXT_QUOTE_MAX];
+    char key[BLACKLIST_KEY_TEXT_MAX], quoted[TEXT_QUOTE_MAX];
 
-    if (!entry)
-        return err_set(
-            err, HVD_E_NOTFOUND,
-            "%s: there is no such host or slot on the blacklist; see hvd-elastic blacklist",
-            text_quote(host, strlen(host), quoted));
+    if (!entry) {
+        blacklist_key_format(host, slot, key);
+        return err_set(err, HVD_E_NOTFOUND,
+                       "%s: this %s is not on the blacklist; run 'hvd-elastic blacklist' to list "
+                       "those that are",
+                       text_quote(key, strlen(key), quoted),
+                       slot == BLACKLIST_WHOLE_HOST ? "host" : "slot");
+    }
     /* If this entry's cooldown was the first to end, the next blacklist_deadline must search all
      * entries. */
     if (entry->until_us == blacklist->earliest_us)

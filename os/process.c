@@ -195,8 +195,8 @@ static int process_failed(const char *name, int number, struct hvd_err *err)
     case EMFILE:
     case ENFILE:
         return err_set(err, HVD_E_LIMIT,
-                       "%s: too many open descriptors to start this program; raise the limit of "
-                       "open files (ulimit -n)",
+                       "%s: too many open file descriptors to start this program; raise the limit "
+                       "of open files (ulimit -n)",
                        name);
     case ENOMEM:
         return err_set(err, HVD_E_NOMEM,

@@ -63,7 +63,7 @@ int terminal_open(struct terminal *terminal, struct hvd_err *err)
     sigaddset(&signals, SIGTSTP);
     terminal->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (terminal->signals < 0)
-        return err_set(err, HVD_E_LIMIT, "no descriptor is left: %s; close other programs",
+        return err_set(err, HVD_E_LIMIT, "no file descriptor is left: %s; close other programs",
                        strerror(errno));
     sigprocmask(SIG_BLOCK, &signals, &terminal->mask_before);
     terminal_enter(terminal);

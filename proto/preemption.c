@@ -50,10 +50,11 @@ static int preemption_item(struct span item, struct span rest, struct preemption
     if (value->length >= LIMIT_PATH_BYTES)
         return err_set(err, HVD_E_LIMIT, "%s: longer than %d bytes (LIMIT_PATH_BYTES); shorten it",
                        quoted, LIMIT_PATH_BYTES - 1);
-    if (!value->length || !text_is_clean(value->at, value->length))
-        return err_set(err, HVD_E_INVAL,
-                       "%s: names nothing, or has control characters; write what follows the colon",
-                       quoted);
+    if (!value->length)
+        return err_set(err, HVD_E_INVAL, "%s: nothing follows the colon; give %s", quoted,
+                       value == &preemption->file ? "the path of a file" : "a command");
+    if (!text_is_clean(value->at, value->length))
+        return err_set(err, HVD_E_INVAL, "%s: has control characters; remove them", quoted);
     if (value == &preemption->file && value->at[0] != '/')
         return err_set(err, HVD_E_INVAL,
                        "%s: is no absolute path, and agents have working directories of their own; "

@@ -65,8 +65,8 @@ int news_open(struct news *news, struct hvd_err *err)
     news->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (news->fd < 0)
         return err_set(err, HVD_E_LIMIT,
-                       "hvd_news_fd: the kernel gives no descriptor (%s); raise the limit of open "
-                       "files (ulimit -n)",
+                       "hvd_news_fd: the kernel gives no file descriptor (%s); raise the limit of "
+                       "open files (ulimit -n)",
                        strerror(errno));
     if (news->now)
         news_show(news, true /* readable */);

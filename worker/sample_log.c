@@ -63,7 +63,8 @@ void sample_log_release(struct sample_log *log)
 static int log_failed(const struct sample_log *log, const char *what, struct hvd_err *err)
 {
     return err_set(err, HVD_E_IO,
-                   "%s: cannot %s: %s; set HVD_SAMPLE_LOG to a folder on a disk with free space",
+                   "%s: cannot %s: %s; set HVD_SAMPLE_LOG to a folder that this user may write, on "
+                   "a disk with free space",
                    log->path, what, strerror(errno));
 }
 

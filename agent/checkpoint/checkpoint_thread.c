@@ -159,7 +159,7 @@ int checkpoint_thread_start(struct event_base *base, const struct checkpoint_con
         return err_set(
             err, rc,
             rc == HVD_E_LIMIT
-                ? "no thread or descriptor is left for checkpoints; raise "
+                ? "no thread or file descriptor is left for checkpoints; raise "
                   "ulimit -u or ulimit -n"
                 : "no memory for the thread that writes checkpoints; free memory on this host");
     }

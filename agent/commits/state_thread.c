@@ -333,7 +333,7 @@ int state_thread_start(struct event_base *base, const struct state_config *confi
         state_thread_destroy(thread);
         return err_set(err, rc,
                        rc == HVD_E_LIMIT
-                           ? "no thread or descriptor is left for the commits of "
+                           ? "no thread or file descriptor is left for the commits of "
                              "workers; raise ulimit -u or ulimit -n"
                            : "no memory for the event loop of commits; free memory on this host");
     }

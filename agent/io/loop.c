@@ -247,8 +247,8 @@ static void loop_on_driver_msg(void *arg, const struct msg *msg)
         driver_link_welcomed(loop->driver);
         /* after a welcome the next loss is logged at once; then one line in TIME_MIN (a minute) */
         loop->unreachable = (struct log_limit){ TIME_MIN, 1, 0, 0, 0 };
-        log_info(NET, "the agent is connected to the driver at %s, which serves term %" PRIu64,
-                 driver_link_peer(loop->driver), msg->term);
+        log_info(NET, "the agent is connected to the driver of term %" PRIu64 ", at %s", msg->term,
+                 driver_link_peer(loop->driver));
         loop_hold_output(loop);
     }
 }

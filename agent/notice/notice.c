@@ -316,7 +316,7 @@ int notice_start(struct event_base *base, const struct notice_config *config,
     notice->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (notice->to_loop < 0 || notice->stop_fd < 0)
         rc = err_set(err, HVD_E_LIMIT,
-                     "no descriptor is left to watch for notices; raise ulimit -n");
+                     "no file descriptor is left to watch for notices; raise ulimit -n");
     else
         notice->told =
             event_new(base, notice->to_loop, EV_READ | EV_PERSIST, notice_on_told, notice);

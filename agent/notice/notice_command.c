@@ -70,7 +70,7 @@ static int command_look(struct notice_watch *watch, struct notice_said *ret_said
 
     snprintf(command, sizeof(command), "%.*s", (int)watch->target.length, watch->target.at);
     if (pipe2(pipes, O_CLOEXEC))
-        return err_set(err, HVD_E_LIMIT, "no descriptor is left; raise ulimit -n");
+        return err_set(err, HVD_E_LIMIT, "no file descriptor is left; raise ulimit -n");
     rc = owned_process_start(&(struct process_spec){ .argv = argv,
                                                      .in = -1,
                                                      .out = pipes[1],

@@ -69,7 +69,7 @@ int children_create(struct event_base *base, const struct children_ops *ops, voi
         mem_free(children);
         return err_set(
             err, HVD_E_LIMIT,
-            "the workers' processes: no descriptor can be made to watch them: %s; raise ulimit -n",
+            "the workers' processes: no file descriptor is left to watch them: %s; raise ulimit -n",
             strerror(errno));
     }
     evsignal_assign(&children->child_signal, base, SIGCHLD, children_on_event, children);

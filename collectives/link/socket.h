@@ -35,6 +35,6 @@ int socket_fault(int fd); /* how the connect of socket_dial ended: 0, or an errn
 
 /* the reason in an error when no file descriptor is free to connect a peer */
 #define SOCKET_STARVES \
-    "no descriptor is left for the connection; raise the limit of open files (ulimit -n)"
+    "no file descriptor is left for the connection; raise the limit of open files (ulimit -n)"
 
 #endif

@@ -22,8 +22,8 @@ static int fail_listen(const char *host, struct hvd_err *err)
     if (errno == EMFILE || errno == ENFILE)
         return err_set(
             err, HVD_E_LIMIT,
-            "no descriptor is left for the links between workers; raise the limit of open files "
-            "(ulimit -n)");
+            "no file descriptor is left for the links between workers; raise the limit of open "
+            "files (ulimit -n)");
     return err_set(err, HVD_E_IO,
                    "this worker cannot listen on %s: %s; choose an address of this machine with "
                    "--network-interface",
@@ -220,8 +220,8 @@ int tcp_link_create(const struct endpoint *here, struct tcp_speed *speed,
     if (!rc && (link->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         rc = err_set(
             err, HVD_E_LIMIT,
-            "no descriptor is left for the links between workers; raise the limit of open files "
-            "(ulimit -n)");
+            "no file descriptor is left for the links between workers; raise the limit of open "
+            "files (ulimit -n)");
     if (!rc && (link->listener = socket_listen(&link->here.at)) < 0)
         rc = fail_listen("the address of the links", err);
     if (rc)

@@ -283,8 +283,8 @@ int meet_open(const char *host, struct meet **ret_meet, struct hvd_err *err)
                      host, strerror(errno));
     else if ((meet->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         rc = err_set(err, HVD_E_LIMIT,
-                     "no descriptor is left for the connections between workers; raise the limit "
-                     "of open files (ulimit -n)");
+                     "no file descriptor is left for the connections between workers; raise the "
+                     "limit of open files (ulimit -n)");
     else if (VEC_RESERVE(&meet->polled, 2 /* the listener and `wake` */, LIMIT_WORKERS))
         rc = err_set(err, HVD_E_NOMEM,
                      "no memory for the port at which workers meet; free memory on this host");

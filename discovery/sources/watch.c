@@ -129,7 +129,7 @@ static void watch_restart_later(struct watch *watch)
 
     if (!watch_set_timer(&watch->restart_timer, watch->pause_us)) {
         err_set(&err, HVD_E_NOMEM,
-                "%s: no memory to start this program again; free memory on this host",
+                "%s: no memory to start the discovery program again; free memory on this host",
                 watch->program.argv[0]);
         watch_publish(watch, WATCH_FAILED, &err);
     }
@@ -157,7 +157,7 @@ static void watch_on_ended(void *arg, const struct command_end *end)
     if (exited && span_trim(rest).length)
         watch_take_block(watch, rest, end->stderr_tail);
     if (exited && watch->spoke) {
-        log_info(HOSTS, "%s: this program has ended; it is started again in %s",
+        log_info(HOSTS, "%s: the discovery program has ended; it is started again in %s",
                  watch->program.argv[0], time_format(watch->pause_us, pause));
     } else {
         program_blame(&watch->program, end, remedy, &err);
@@ -198,7 +198,7 @@ static void watch_on_restart(evutil_socket_t fd, short what, void *arg)
     /* The log says it now, because it was not certain before: after a failure the owner may have
      * ended the job. */
     if (watch->news == WATCH_FAILED)
-        log_info(HOSTS, "%s: this program is started again now", watch->program.argv[0]);
+        log_info(HOSTS, "%s: the discovery program is started again now", watch->program.argv[0]);
     watch_start(watch);
 }
 

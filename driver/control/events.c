@@ -113,7 +113,7 @@ int events_read(const char *path, struct buf *text, struct hvd_err *err)
     text->max += strlen(TORN_END); /* the buffer may be full, so it gets room for the end */
     rc = buf_append_text(text, TORN_END);
     if (rc)
-        err_set(err, rc, "%s: %s", path, err_text(rc));
+        err_set(err, rc, "%s: no memory to read this file; free memory on this host", path);
     return rc;
 }
 

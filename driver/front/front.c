@@ -439,8 +439,8 @@ int front_run(const struct front_config *config, front_drive_fn drive, void *arg
         return drive(arg, &alone);
     }
     if (front_block_signals(&front)) {
-        fprintf(stderr, "%s: no descriptor for signals: %s; raise ulimit -n\n", program,
-                strerror(errno));
+        fprintf(stderr, "%s: no file descriptor is left for signals: %s; raise ulimit -n\n",
+                program, strerror(errno));
         return CODE_BROKEN;
     }
     status = front_drive(&front);

@@ -157,10 +157,15 @@ static void listen_and_launch(struct starter *starter, const char *host, bool lo
     if (!rc && start) {
         buf_init(&text, LIMIT_CONFIG_TEXT_BYTES);
         rc = starter_settings(starter, host, key, epoch, address, local, &text);
-        if (rc)
-            rc = err_set(
-                &err, rc,
-                "no memory for the settings of the agent of this host; free memory on this host");
+        if (rc == HVD_E_LIMIT) /* only the AWS_ variables can be so long */
+            rc = err_set(&err, rc,
+                         "the settings of this host's agent are longer than %d bytes "
+                         "(LIMIT_CONFIG_TEXT_BYTES); shorten the AWS_ variables of the driver",
+                         LIMIT_CONFIG_TEXT_BYTES);
+        else if (rc)
+            rc = err_set(&err, rc,
+                         "the driver has no memory for the settings of this host's agent; free "
+                         "memory on the driver's machine");
         else
             rc = launch_start(starter->launcher, host, local, buf_text(&text), &err);
         explicit_bzero(key, sizeof(key));

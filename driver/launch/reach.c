@@ -277,9 +277,10 @@ int reach_create(struct event_base *base, const char *interfaces, reach_fn *answ
         list_init(&lookups->done);
         reach->lookups = lookups;
         if (lookups->fd < 0)
-            rc = err_set(err, HVD_E_LIMIT,
-                         "no descriptor is left to look up the names of hosts: %s; raise ulimit -n",
-                         strerror(errno));
+            rc = err_set(
+                err, HVD_E_LIMIT,
+                "no file descriptor is left to look up the names of hosts: %s; raise ulimit -n",
+                strerror(errno));
     }
     if (lookups && !rc &&
         (event_assign(&reach->looked_up, base, lookups->fd, EV_READ | EV_PERSIST, reach_on_lookups,

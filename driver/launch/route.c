@@ -303,7 +303,8 @@ int route_check_interfaces(const char *interfaces, struct hvd_err *err)
                          text_quote(name.at, name.length, quoted), names);
     }
     if (!rc && !usable)
-        rc = err_set(err, HVD_E_NOTFOUND, "%s: no network interface is left of %s; exclude fewer",
+        rc = err_set(err, HVD_E_NOTFOUND,
+                     "%s: this excludes all network interfaces of this machine (%s); exclude fewer",
                      interfaces, names);
     if_freenameindex(all);
     return rc;

@@ -56,14 +56,15 @@ int etcd_create(const struct etcd_store_config *config, struct etcd **ret_etcd, 
 
     if (!etcd)
         return err_set(err, HVD_E_NOMEM,
-                       "no memory for the store in etcd; free memory on this host");
+                       "no memory for the client of etcd; free memory on this host");
     etcd_text_start();
     buf_init(&etcd->answer, LIMIT_ETCD_ANSWER_BYTES);
     rc = etcd_url_parse(config->url, &etcd->url, err);
     if (!rc)
         rc = http_client_create(&http, &etcd->http, err);
     if (!rc && config->password_file && !(etcd->password_file = mem_strdup(config->password_file)))
-        rc = err_set(err, HVD_E_NOMEM, "no memory for the store in etcd; free memory on this host");
+        rc =
+            err_set(err, HVD_E_NOMEM, "no memory for the client of etcd; free memory on this host");
     if (rc) {
         etcd_free(etcd);
         return rc;

@@ -49,7 +49,8 @@ static int part_put(struct part_writer *writer, const void *at, uint64_t bytes, 
 
         if (writer->stop && writer->stop(writer->arg))
             return err_set(err, HVD_E_REVOKED, "%s",
-                           "the checkpoint was given up while this worker wrote its part");
+                           "the driver has given up this checkpoint while this host wrote its "
+                           "part; nothing is to be done: the driver begins another checkpoint");
         /* The checksum is computed first, because that maps the pages into this process. A write to
          * a file does not always map them: then Linux writes up to the first missing page, clears
          * the rest of a large folio and begins again, which costs far more than the copy. */

@@ -110,7 +110,7 @@ int snapshot_create(const struct snapshot_shape *shape, struct snapshot **ret_sn
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         return err_set(
             err, HVD_E_LIMIT,
-            "the agent has no descriptor left for a snapshot; raise the limit of open files "
+            "the agent has no file descriptor left for a snapshot; raise the limit of open files "
             "(ulimit -n)");
     if (fd < 0)
         return err_set(err, errno == ENOMEM ? HVD_E_NOMEM : HVD_E_IO,

@@ -82,7 +82,7 @@ ends 2 '--hostfile hosts: no host with a slot is listed' -hostfile hosts true
 
 ends 0 '' -np 2 -H localhost:2 --network-interfaces lo,lo "${train[@]}"
 ends 0 '' -np 2 -H localhost:2 --network-interface ^docker0 "${train[@]}"
-ends 2 'no network interface is left' -np 2 -H localhost:2 --network-interface \
+ends 2 'this excludes all network interfaces of this machine' -np 2 -H localhost:2 --network-interface \
   "^$(find /sys/class/net -mindepth 1 -printf '%f,' | sed 's/,$//')" true
 
 # ---- variables -------------------------------------------------------------------------------------

@@ -436,7 +436,7 @@ TEST(clearing_takes_everything_back_but_the_incarnations)
     CHECK_OK(t, fail("a", 1, 2, TIME_MIN));
     CHECK_CODE(t, blacklist_clear(&blacklist, "a", 2, at(TIME_MIN, WALL), &change, &err),
                HVD_E_NOTFOUND);
-    CHECK_HAS(t, err.text, "\"a\"");
+    CHECK_HAS(t, err.text, "\"a:2\"");
     CHECK_OK(t, blacklist_clear(&blacklist, "a", 1, at(TIME_MIN + S, WALL), &change, NULL));
     CHECK_OK(t, blacklist_record_check(&change.record, NULL));
     CHECK_INT(t, change.record.failures, ==, 0);

@@ -132,10 +132,12 @@ TAPE_CASE(an_operator_forgives_a_slot, "config np=2 min_np=1 forever=1\n"
                                        "    | a < LAUNCH 3 in 1 as 1/2 local 0/1 cross 0/1\n"
                                        "clear a:1 | bar a:1 (0): cleared by the operator\n"
                                        "    | reply HVD_OK\n"
-                                       "clear b | reply HVD_E_NOTFOUND: \"b\": there is no such "
-                                       "host or slot on the blacklist; see hvd-elastic blacklist\n"
-                                       "clear a:9 | reply HVD_E_NOTFOUND: \"a\": there is no such "
-                                       "host or slot on the blacklist; see hvd-elastic blacklist\n")
+                                       "clear b | reply HVD_E_NOTFOUND: \"b\": this host is not "
+                                       "on the blacklist; run 'hvd-elastic blacklist' to list "
+                                       "those that are\n"
+                                       "clear a:9 | reply HVD_E_NOTFOUND: \"a:9\": this slot is "
+                                       "not on the blacklist; run 'hvd-elastic blacklist' to list "
+                                       "those that are\n")
 
 TAPE_CASE(an_operator_forgives_a_host, "config np=2\n"
                                        "start\n"

@@ -654,8 +654,10 @@ TEST_FLAGS(a_watch_that_ends_is_started_again, TEST_NO_TORTURE)
     CHECK(t, next());
     CHECK_TEXT(t, heard.hosts, "b:3\n");
     CHECK_INT(t, heard.failures, ==, 0);
-    CHECK_HAS(t, heard.log, "watch.sh: this program has ended; it is started again in 1s\n");
-    CHECK_HAS(t, heard.log, "watch.sh: this program has ended; it is started again in 2s\n");
+    CHECK_HAS(t, heard.log,
+              "watch.sh: the discovery program has ended; it is started again in 1s\n");
+    CHECK_HAS(t, heard.log,
+              "watch.sh: the discovery program has ended; it is started again in 2s\n");
     CHECK_INT(t, logged("on standard error: hm\n"), ==, 1);
 }
 
@@ -675,7 +677,7 @@ TEST_FLAGS(a_watch_that_fails_says_so_and_tries_again, TEST_NO_TORTURE)
         CHECK(t, next());
     while (!*heard.hosts);
     CHECK_TEXT(t, heard.hosts, "a:3\n");
-    CHECK_HAS(t, heard.log, "watch.sh: this program is started again now\n");
+    CHECK_HAS(t, heard.log, "watch.sh: the discovery program is started again now\n");
 }
 
 TEST_FLAGS(a_watch_that_never_ends_a_block_is_stopped, TEST_NO_TORTURE)

@@ -35,6 +35,12 @@ TEST(nonsense_is_refused)
 
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
         CHECK_CODE(t, preemption_parse(wrong[i], &read, &err), HVD_E_INVAL);
+    CHECK_CODE(t, preemption_parse("file:", &read, &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "nothing follows the colon; give the path of a file");
+    CHECK_CODE(t, preemption_parse("command:", &read, &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "nothing follows the colon; give a command");
+    CHECK_CODE(t, preemption_parse("file:/a\x01b", &read, &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "has control characters; remove them");
     snprintf(longest, sizeof(longest), "file:/%0*d", (int)(sizeof(longest) - sizeof("file:/")), 0);
     CHECK_CODE(t, preemption_parse(longest, &read, &err), HVD_E_LIMIT);
     CHECK_INT(t, read.givers, ==, 77);

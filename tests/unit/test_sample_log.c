@@ -106,7 +106,7 @@ TEST(makes_the_folder_but_not_its_parents)
     CHECK_CODE(t, sample_log_write(&log, &place, &small_batch, &err), HVD_E_IO);
     CHECK_HAS(t, err.text,
               "not/there/3.samples: cannot open: No such file or directory; "
-              "set HVD_SAMPLE_LOG to a folder on a disk with free space");
+              "set HVD_SAMPLE_LOG to a folder that this user may write, on a disk with free space");
 out:
     sample_log_release(&log);
 }

@@ -487,7 +487,7 @@ TEST_FLAGS(a_link_that_cannot_dial_ends, TEST_NO_TORTURE)
     CHECK_OK(t, team_connect_one(&team, 0, 1));
     CHECK_CODE(t, settle(&team, 0), HVD_E_LOST);
     CHECK(t, team.links[0]->ops->why(team.links[0], 1, why, sizeof(why)));
-    CHECK_HAS(t, why, "rank 0 cannot connect to rank 1: no descriptor is left");
+    CHECK_HAS(t, why, "rank 0 cannot connect to rank 1: no file descriptor is left");
 out:
     if (before.rlim_max)
         (void)setrlimit(RLIMIT_NOFILE, &before);
@@ -510,7 +510,7 @@ TEST_FLAGS(a_link_without_a_descriptor_ends, TEST_NO_TORTURE)
     CHECK_CODE(t, settle(&team, 1), HVD_E_LOST);
     CHECK_HAS(t, team.err[1].text, "ulimit -n");
     CHECK(t, team.links[1]->ops->why(team.links[1], 0, why, sizeof(why)));
-    CHECK_HAS(t, why, "rank 1 cannot connect to rank 0: no descriptor is left");
+    CHECK_HAS(t, why, "rank 1 cannot connect to rank 0: no file descriptor is left");
 out:
     if (before.rlim_max)
         (void)setrlimit(RLIMIT_NOFILE, &before);

@@ -46,7 +46,7 @@ int agent_link_connect(const char *name, int64_t patience_us, int *ret_fd, struc
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         return err_set(err, HVD_E_LIMIT,
-                       "no descriptor is free for the agent's socket; raise the limit of open "
+                       "no file descriptor is free for the agent's socket; raise the limit of open "
                        "files (ulimit -n)");
     if (fd < 0)
         return err_set(err, HVD_E_IO, "no Unix socket can be made (%s); allow this call",
@@ -183,10 +183,11 @@ int agent_link_take_fd(struct agent_link *link)
 int agent_link_no_fd(int fd, const char *what, struct hvd_err *err)
 {
     if (fd == AGENT_LINK_NO_ROOM)
-        return err_set(err, HVD_E_LIMIT,
-                       "%s, but this process has no free descriptor for this memory; raise the "
-                       "limit of open files (ulimit -n)",
-                       what);
+        return err_set(
+            err, HVD_E_LIMIT,
+            "%s, but this process has no free file descriptor for this memory; raise the "
+            "limit of open files (ulimit -n)",
+            what);
     return err_set(err, HVD_E_PROTO,
                    "%s, but sent no descriptor with the message; install the same release of the "
                    "agent and of libhvd",

@@ -343,11 +343,12 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
 
     if (rc) {
         mem_free(self);
-        return err_set(err, rc,
-                       rc == HVD_E_LIMIT
-                           ? "this process has no free descriptor for the session with the agent; "
-                             "raise the limit of open files (ulimit -n)"
-                           : "no memory for the session with the agent; free memory on this host");
+        return err_set(
+            err, rc,
+            rc == HVD_E_LIMIT
+                ? "this process has no free file descriptor for the session with the agent; "
+                  "raise the limit of open files (ulimit -n)"
+                : "no memory for the session with the agent; free memory on this host");
     }
     self->hooks = *hooks;
     self->agent = agent;
