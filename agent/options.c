@@ -247,13 +247,13 @@ int agent_options_text(struct opt_set *set, const char *text, size_t length, str
                      2 * AGENT_KEY_BYTES);
     explicit_bzero(key, sizeof(key));
 
-    /* The addresses must be numeric, because an agent asks no name server. */
     if (!rc && !drivers->count)
         rc = options_missing("drivers", err);
     if (!rc && drivers->count > LIMIT_ADDRESSES)
         rc = err_set(err, HVD_E_LIMIT,
                      "drivers: %zu addresses are too many; give at most %d (LIMIT_ADDRESSES)",
                      drivers->count, LIMIT_ADDRESSES);
+    /* The addresses must be numeric, because an agent asks no name server. */
     for (size_t i = 0; !rc && i < drivers->count; i++) {
         rc = address_parse(drivers->items[i], &address, err);
         if (rc)

@@ -207,8 +207,8 @@ static int exchange_all(struct alltoall *all)
 }
 
 /* Runs an alltoall. Two things come first: the mesh between the hosts is made, and the members tell
- * each other their counts, if there are any and not all know them. given[i * size + k]: how many
- * numbers member i gives to member k. */
+ * each other their counts, if the call has counts that not every member knows. given[i * size + k]:
+ * how many numbers member i gives to member k. */
 int alltoall_run(struct operation *operation)
 {
     const struct coll_call *call = operation->call;

@@ -141,14 +141,14 @@ static int channel_over_link(struct coll_channel *channel, const struct operatio
         rc = channel_compare(operation->coll, &operation->fingerprint, &theirs);
     /* All segments have the same tag: they arrive in the order in which they were sent. */
     for (size_t i = 0; i < traffic_segments(lane->traffic, bytes) && !rc; i++) {
-        size_t at = i * lane->traffic->segment_bytes, place;
+        size_t at = i * lane->traffic->segment_bytes, index;
         size_t length = traffic_segment(lane->traffic, bytes, i);
         uint64_t tag = lane->key | 1; /* openings have the tag 0 */
 
         rc = channel->sends ? traffic_send(lane->traffic, channel->peer, tag,
                                            (const uint8_t *)operation->call->in + at, length)
                             : traffic_receive(lane->traffic, channel->peer, tag,
-                                              (uint8_t *)operation->call->out + at, length, &place);
+                                              (uint8_t *)operation->call->out + at, length, &index);
     }
     return lane_close(lane, rc);
 }

@@ -79,7 +79,7 @@ static void run_show_call(const struct coll *coll, const struct coll_call *call,
         call->kind == COLL_REDUCE)
         event->op = reduce_op_name(call->op);
     event->rank = coll->rank;
-    event->lowest = coll->groups[call->group].group.ranks[0];
+    event->lowest_rank = coll->groups[call->group].group.ranks[0];
     event->members = coll->groups[call->group].group.size;
     event->arrival = coll->arrival;
     event->ended_us = timeline_now_us(coll->timeline);

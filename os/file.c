@@ -98,8 +98,8 @@ void file_hold_standard(void)
 }
 
 /* Puts /dev/null in the place of each standard stream that is a terminal. `all` true: in the place
- * of each one that is no regular file, so that pipes are left as well. */
-static void file_leave(bool all)
+ * of each one that is no regular file, so that pipes are replaced as well. */
+static void file_to_null(bool all)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     struct stat st;
@@ -116,12 +116,12 @@ static void file_leave(bool all)
 /* Leaves the terminal: standard streams that are a terminal lead to /dev/null from now on. */
 void file_leave_terminal(void)
 {
-    file_leave(false /* only terminals */);
+    file_to_null(false /* only terminals */);
 }
 
 /* Leaves all standard streams but regular files, so that no reader of a pipe waits for this
  * process. */
 void file_leave_streams(void)
 {
-    file_leave(true /* pipes, too */);
+    file_to_null(true /* pipes, too */);
 }

@@ -22,7 +22,7 @@ struct activity {
     uint64_t bytes;
     int64_t began_us; /* on the monotonic clock of the host, some milliseconds late at most */
     int64_t ended_us; /* 0: the activity has not ended */
-    int64_t code;     /* an enum hvd_code; counts only after the end */
+    int64_t code;     /* the result, an enum hvd_code; valid only if ended_us is not 0 */
 };
 
 #define ACTIVITY_WORDS (sizeof(struct activity) / sizeof(uint64_t))

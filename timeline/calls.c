@@ -38,7 +38,7 @@ void timeline_call(struct timeline *timeline, const struct timeline_call *call)
     args_add_number(&args, "rank", call->rank);
     if (call->group) {
         args_add_number(&args, "group", call->group);
-        args_add_number(&args, "lowest", call->lowest);
+        args_add_number(&args, "lowest", call->lowest_rank);
     }
     args_add_number(&args, "members", call->members);
     args_add_text(&args, "type", call->type);

@@ -23,7 +23,8 @@ struct timeline_call {
     uint64_t round;        /* number of the round */
     uint32_t rank;         /* rank of this member */
     size_t group;          /* number of the group; 0: all members */
-    uint32_t lowest; /* lowest rank of the group: groups with the same number have different ones */
+    /* lowest rank of the group: groups with the same number have different ones */
+    uint32_t lowest_rank;
     uint32_t members;  /* number of members of the group */
     const char *type;  /* type of the elements; NULL: the operation has none */
     const char *op;    /* op of the reduction; NULL: the operation has none */

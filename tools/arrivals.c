@@ -90,7 +90,7 @@ int arrivals_line(struct arrivals *arrivals, struct span line, struct hvd_err *e
                span_is(event.ended, "done") && event.members > 1 && !span_is(event.name, "join")) {
         struct arrivals_call call = { .round = event.round,
                                       .group = event.group,
-                                      .lowest = event.lowest,
+                                      .lowest_rank = event.lowest_rank,
                                       .number = event.number,
                                       .members = event.members,
                                       .began_us = event.began_us,
@@ -127,7 +127,7 @@ static int compare_operations(const struct arrivals_call *a, const struct arriva
     int sign = order(a->round, b->round);
 
     sign = sign ? sign : order(a->group, b->group);
-    sign = sign ? sign : order(a->lowest, b->lowest);
+    sign = sign ? sign : order(a->lowest_rank, b->lowest_rank);
     return sign ? sign : order(a->number, b->number);
 }
 

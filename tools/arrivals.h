@@ -24,7 +24,7 @@ struct arrivals_event {
      * lowest rank of its group, and the number of members. */
     struct span text;  /* in an event that gives a name: that name */
     struct span ended; /* "done", or the name of the error with which the call ended */
-    uint64_t number, round, group, lowest, members;
+    uint64_t number, round, group, lowest_rank, members;
 };
 
 /* Parses a line without its newline, strictly. 0: *ret_event is the event; HVD_DONE: the line has
@@ -43,7 +43,7 @@ struct arrivals_worker {
 /* A collective call of one worker. Its operation is known by round, group, lowest rank of the
  * group, and number in the group. */
 struct arrivals_call {
-    uint64_t round, group, lowest, number, began_us, ended_us, members;
+    uint64_t round, group, lowest_rank, number, began_us, ended_us, members;
     uint32_t worker; /* the index of the worker in `workers` */
     bool needs_all;  /* true: no member ends its call before all members have made theirs */
 };

@@ -30,7 +30,7 @@ static const struct field fields[] = {
     NUMBER(false, "ts", began_us),    NUMBER(false, "dur", lasted_us),
     TEXT(true, "name", text),         TEXT(true, "ended", ended),
     NUMBER(true, "number", number),   NUMBER(true, "round", round),
-    NUMBER(true, "group", group),     NUMBER(true, "lowest", lowest),
+    NUMBER(true, "group", group),     NUMBER(true, "lowest", lowest_rank),
     NUMBER(true, "members", members),
 };
 

@@ -54,7 +54,7 @@ void conn_release_dial(struct conn *conn)
 }
 
 /* Frees the connection. Called only when none of its callbacks runs. */
-static void state_destroy(struct conn *conn)
+static void state_free_all(struct conn *conn)
 {
     conn_release_dial(conn);
     conn_release_stream(conn);
@@ -78,7 +78,7 @@ void conn_enter(struct conn *conn)
 void conn_leave(struct conn *conn)
 {
     if (--conn->busy == 0 && conn->phase == CONN_GONE)
-        state_destroy(conn);
+        state_free_all(conn);
 }
 
 /* Makes the kick due: an event by which the event loop, in its next iteration, does the work that
@@ -164,7 +164,7 @@ void conn_drop(struct conn *conn)
     conn->phase = CONN_GONE;
     state_stop_stream(conn);
     if (conn->busy == 0)
-        state_destroy(conn);
+        state_free_all(conn);
 }
 
 /* Called for a connected Unix socket: refuses a peer whose user is neither ours nor root, and notes

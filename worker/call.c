@@ -400,8 +400,9 @@ static int read_ragged(struct reading *reading)
     return rc;
 }
 
-/* Checks a send or a receive, which has one buffer, in host memory. The channels of a round know
- * ranks of the round, not indices in a group, so the root stays a rank. */
+/* Checks a send or a receive, which has one buffer, in host memory. Its root is the rank to which
+ * the numbers go, or from which they come. The channels of a round know ranks of the round, not
+ * indices in a group, so the root stays a rank. */
 static int read_transfer(struct reading *reading)
 {
     const hvd_call *call = reading->call;

@@ -211,8 +211,9 @@ static void revoke_pending(struct rounds *rounds, const char *why)
         finish_first(rounds, 1, &revoked);
 }
 
-/* Closes the open batch, to which more requests could be added, so that the call of its requests is
- * made. The caller does not hold the lock. */
+/* Closes the open batch, to which more requests could be added. Then the thread of the requests, or
+ * a thread that waits for one of them, makes the call of the batch. The caller does not hold the
+ * lock. */
 void requests_flush(struct rounds *rounds)
 {
     if (!atomic_load_explicit(&rounds->requests.holds, memory_order_relaxed))

@@ -171,6 +171,7 @@ int rounds_enter(struct rounds *rounds, const struct rounds_order *order, bool p
     uint64_t round = order->round;
     struct coll *coll = NULL;
     struct roll *roll = NULL;
+    bool connected; /* false: the collectives of this round are made and connected here */
     int rc = rounds_leave_now(rounds, err);
 
     if (rc)
@@ -178,10 +179,9 @@ int rounds_enter(struct rounds *rounds, const struct rounds_order *order, bool p
     rounds_lock(rounds);
     if (prepared)
         coll = prepare_take(rounds, round, &roll);
-    /* false: nothing was prepared, and the collectives are made and connected here */
-    prepared = coll != NULL;
+    connected = coll != NULL;
     rounds_unlock(rounds);
-    if (!coll)
+    if (!connected)
         rc = prepare_make(rounds, order, &coll, &roll, err);
     if (rc)
         return rc;
@@ -200,7 +200,7 @@ int rounds_enter(struct rounds *rounds, const struct rounds_order *order, bool p
     if (round <= rounds->cancelled)
         rc = err_set(err, HVD_E_REVOKED, "round %" PRIu64 " is revoked", round);
     rounds_unlock(rounds);
-    if (!rc && !prepared)
+    if (!rc && !connected)
         rc = coll_connect(coll, ROUNDS_CONNECT_US, err);
     return rc;
 }

@@ -177,7 +177,8 @@ int hvd_sampler_next(hvd_sampler *sampler, hvd_batch *ret_batch)
 }
 
 /* Computes a later batch from the progress that the training thread has shown last (show_progress);
- * the progress does not change. */
+ * the progress does not change. `ahead` 0: the batch that hvd_sampler_next gives next. Returns 0;
+ * HVD_EPOCH_END, which is above 0: the epoch has no such batch; or the code of an error. */
 int hvd_sampler_at(hvd_sampler *sampler, uint64_t ahead, uint64_t *samples, size_t room,
                    hvd_batch *ret_batch)
 {

@@ -79,7 +79,8 @@ static void fetch_on_step(evutil_socket_t fd, short what, void *arg)
             local->next++;
         chunk = local->next;
         sum = bytes ? snapshot_chunk_sum(from, asked->commit, chunk) : SUM_NONE;
-        /* a chunk with this checksum is in the buffer already, from an earlier fetch */
+        /* Copies the chunk, unless the commit has no bytes there (SUM_NONE), or the worker's buffer
+         * (fetch->into) has a chunk with the same checksum already, from an earlier fetch. */
         if (sum != SUM_NONE && snapshot_sum(fetch->into.snapshot, chunk) != sum) {
             if (fetch_take(fetch, chunk, bytes + chunk * STATE_CHUNK_BYTES, sum)) {
                 lost = "a later commit has overwritten this commit";

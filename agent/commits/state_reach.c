@@ -22,7 +22,7 @@
 /* How long an agent that does not answer, or refuses, is dialled again and again. */
 #define PATIENCE_US     (5 * TIME_S)
 #define REDIAL_US       (50 * TIME_MS) /* the wait after the first failed dial; it doubles */
-#define REDIALS_DOUBLED 4              /* how often the wait doubles */
+#define REDIALS_DOUBLED 4              /* the wait doubles at most this many times */
 
 /* A connection that is being dialled, or is open and waits for the fetch that takes it over. */
 struct early_conn {

@@ -416,9 +416,9 @@ void join_say_health(void *arg, char ret_text[ERR_TEXT_MAX])
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Makes the parts: TLS with the token as key, the random number of this process (0 is no number,
- * and is drawn again), the event loop with its signals, the socket for `hvd-agent --healthy`. On
- * failure join_run frees what was made. */
+/* Makes what `join` consists of: TLS with the token as key, the random number of this process (0 is
+ * no number, and is drawn again), the event loop with its signals, the start of the agent, the
+ * socket for `hvd-agent --healthy`. On failure join_run frees what was made. */
 static int join_create(struct join *join, struct hvd_err *err)
 {
     static const struct {

@@ -36,7 +36,8 @@ struct child_output {
     struct buf tail;    /* the last bytes that the worker has written */
 };
 
-/* The process that said hello as this worker: the started process or one below it. */
+/* The process that said hello as this worker: the started process, or one below it. In that case
+ * the started process is a wrapper, such as sh -c 'python train.py | tee log'. */
 struct child_joined {
     pid_t pid;          /* 0: no process has said hello yet */
     int fd;             /* pidfd of `pid`; -1: none, also if `watch_fd` is a pidfd of `pid` */
@@ -73,16 +74,15 @@ struct children {
     struct event_base *base;
     const struct children_ops *ops;
     void *arg;
-    struct list all; /* a list of struct child */
-
+    struct list all;           /* a list of struct child */
     struct event child_signal; /* SIGCHLD */
     int life_fd;               /* eventfd: readable when a life_watch is over */
     struct event life_ready;   /* `life_fd` is readable */
     struct event sweep;        /* timer: the next look for processes of doomed workers */
     int64_t sweep_wait_us;     /* the wait between the next sweep and the one after it */
     int64_t sweep_at_us;       /* when the next sweep is due */
-
-    int64_t last_words_us; /* the time for the last output through a wrapper; tests change it */
+    /* how long a wrapper may still pass on output after its worker has failed; tests change it */
+    int64_t last_words_us;
     bool held, dropping;   /* held: output is not read; dropping: output is thrown away */
     struct event patience; /* timer: output was held for patience_us, and is dropped from now on */
     int64_t patience_us;

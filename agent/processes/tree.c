@@ -142,8 +142,8 @@ static bool environment_next(FILE *environment, char text[VARIABLE_MAX])
     return byte == '\0';
 }
 
-/* true: the environment of the process has a text that begins with `begin`. All texts are read,
- * because environment_next closes the file only at its end. */
+/* true: the process was started with a variable whose text "NAME=value" begins with `begin`. All
+ * texts are read, because environment_next closes the file only at its end. */
 bool tree_started_with(pid_t pid, const char *begin)
 {
     FILE *environment = environment_open(pid);

@@ -20,8 +20,8 @@ int lane_broadcast(struct lane *lane, void *bytes, size_t length, uint32_t root)
     uint32_t place = (lane->index + lane->size - root) % lane->size, distance = 1, parent;
     uint32_t children[LANE_PARTNERS_MAX / 2];
     size_t child_count = 0;
-    /* for each segment of the window: its entry in the traffic (traffic_receive) */
-    size_t places[TRAFFIC_WINDOW] = { 0 };
+    /* for each segment of the window: the index that traffic_receive has given for it */
+    size_t indices[TRAFFIC_WINDOW] = { 0 };
     size_t segments;
     int rc = 0;
 
@@ -45,7 +45,7 @@ int lane_broadcast(struct lane *lane, void *bytes, size_t length, uint32_t root)
          * (traffic.c); then the wait ends at once. */
         if (i >= TRAFFIC_WINDOW && done < segments) {
             if (place)
-                rc = traffic_await(traffic, places[done % TRAFFIC_WINDOW]);
+                rc = traffic_await(traffic, indices[done % TRAFFIC_WINDOW]);
             for (size_t child = 0; child < child_count && !rc; child++)
                 rc = traffic_send(traffic, children[child], tag,
                                   (uint8_t *)bytes + done * traffic->segment_bytes,
@@ -54,7 +54,7 @@ int lane_broadcast(struct lane *lane, void *bytes, size_t length, uint32_t root)
         if (!rc && place && i < segments)
             rc =
                 traffic_receive(traffic, parent, tag, (uint8_t *)bytes + i * traffic->segment_bytes,
-                                traffic_segment(traffic, length, i), &places[i % TRAFFIC_WINDOW]);
+                                traffic_segment(traffic, length, i), &indices[i % TRAFFIC_WINDOW]);
     }
     return lane_settle(lane, rc);
 }

@@ -134,13 +134,13 @@ static int opening_say_again(struct lane *lane, const struct fingerprint *finger
  * `say` to the next member after the receive has begun and before it waits. */
 static int opening_hear(struct lane *lane, const struct fingerprint *say)
 {
-    size_t place;
+    size_t index;
     int rc = traffic_receive(lane->traffic, lane_before(lane, 1), OPENING_TAG, &lane->heard,
-                             sizeof(lane->heard), &place);
+                             sizeof(lane->heard), &index);
 
     if (!rc && say)
         rc = opening_say(lane, say);
-    return rc ? rc : traffic_await(lane->traffic, place);
+    return rc ? rc : traffic_await(lane->traffic, index);
 }
 
 /* true: the member before us in the row has said that it has joined (hvd_join). */

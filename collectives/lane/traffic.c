@@ -28,18 +28,18 @@ static int traffic_outcome(const struct traffic *traffic, uint32_t rank, int rc)
 }
 
 /* Takes the next entry of `pending` for a message. The entries are used in a cycle, so an entry
- * that is still in use belongs to the oldest message, and claim_place waits for that message first.
- * *ret_place: the index of the entry. Returns the result of that wait; 0 also if the entry was
- * free. */
-static int claim_place(struct traffic *traffic, uint32_t rank, size_t length, size_t *ret_place)
+ * that is still in use belongs to the oldest message, and traffic_claim waits for that message
+ * first. *ret_index: the index of the entry. Returns the result of that wait; 0 also if the entry
+ * was free. */
+static int traffic_claim(struct traffic *traffic, uint32_t rank, size_t length, size_t *ret_index)
 {
-    size_t place = traffic->next_pending;
-    int rc = traffic_await(traffic, place);
+    size_t index = traffic->next_pending;
+    int rc = traffic_await(traffic, index);
 
-    traffic->next_pending = (place + 1) % TRAFFIC_PENDING_MAX;
-    traffic->pending[place].rank = rank;
-    traffic->pending[place].length = length;
-    *ret_place = place;
+    traffic->next_pending = (index + 1) % TRAFFIC_PENDING_MAX;
+    traffic->pending[index].rank = rank;
+    traffic->pending[index].length = length;
+    *ret_index = index;
     return rc;
 }
 
@@ -48,36 +48,36 @@ static int claim_place(struct traffic *traffic, uint32_t rank, size_t length, si
 int traffic_send(struct traffic *traffic, uint32_t rank, uint64_t tag, const void *bytes,
                  size_t length)
 {
-    size_t place;
-    int rc = claim_place(traffic, rank, length, &place);
+    size_t index;
+    int rc = traffic_claim(traffic, rank, length, &index);
 
     if (rc)
         return rc;
     rc = traffic->link->ops->send(traffic->link, rank, tag, bytes, length,
-                                  &traffic->pending[place].request);
+                                  &traffic->pending[index].request);
     return traffic_outcome(traffic, rank, rc);
 }
 
-/* Begins to receive a message into `bytes`. *ret_place: the index of its entry in `pending`, which
+/* Begins to receive a message into `bytes`. *ret_index: the index of its entry in `pending`, which
  * the caller passes to traffic_await. */
 int traffic_receive(struct traffic *traffic, uint32_t rank, uint64_t tag, void *bytes,
-                    size_t length, size_t *ret_place)
+                    size_t length, size_t *ret_index)
 {
-    int rc = claim_place(traffic, rank, length, ret_place);
+    int rc = traffic_claim(traffic, rank, length, ret_index);
 
     if (rc)
         return rc;
     rc = traffic->link->ops->receive(traffic->link, rank, tag, bytes, length,
-                                     &traffic->pending[*ret_place].request);
+                                     &traffic->pending[*ret_index].request);
     return traffic_outcome(traffic, rank, rc);
 }
 
 /* Waits until the message of this entry of `pending` is sent or received, and frees the entry.
  * Returns 0 at once for a free entry. While this member waits, `awaited` shows other threads for
  * which rank it waits. */
-int traffic_await(struct traffic *traffic, size_t place)
+int traffic_await(struct traffic *traffic, size_t index)
 {
-    struct traffic_pending *pending = &traffic->pending[place];
+    struct traffic_pending *pending = &traffic->pending[index];
     struct link_request *request = pending->request;
     int rc;
 

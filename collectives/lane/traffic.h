@@ -42,13 +42,13 @@ struct traffic {
 void traffic_init(struct traffic *traffic, int (*lost)(void *arg, uint32_t rank), void *arg);
 
 /* traffic_send and traffic_receive begin a message and do not wait for its end. Each message takes
- * an entry of `pending`; *ret_place: the index of the entry. traffic_await waits until the message
+ * an entry of `pending`; *ret_index: the index of the entry. traffic_await waits until the message
  * of an entry is sent or received, and frees the entry. */
 int traffic_send(struct traffic *traffic, uint32_t rank, uint64_t tag, const void *bytes,
                  size_t length) MUST_CHECK;
 int traffic_receive(struct traffic *traffic, uint32_t rank, uint64_t tag, void *bytes,
-                    size_t length, size_t *ret_place) MUST_CHECK;
-int traffic_await(struct traffic *traffic, size_t place) MUST_CHECK;
+                    size_t length, size_t *ret_index) MUST_CHECK;
+int traffic_await(struct traffic *traffic, size_t index) MUST_CHECK;
 int traffic_await_all(struct traffic *traffic) MUST_CHECK;
 void traffic_drop_all(struct traffic *traffic);
 

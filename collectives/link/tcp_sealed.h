@@ -12,7 +12,7 @@
 
 /* Prepares to seal and open the records of a connection. fd: the connection; its two addresses are
  * kept for error texts. ours: the key for what this side sends; theirs: the key for what the peer
- * sends. HVD_E_NOMEM. */
+ * sends. Returns 0 or HVD_E_NOMEM. */
 int sealed_create(int fd, const uint8_t ours[SEAL_KEY_BYTES], const uint8_t theirs[SEAL_KEY_BYTES],
                   enum seal_mode mode, struct tcp_sealed **ret_sealed) MUST_CHECK;
 void sealed_free(struct tcp_sealed *sealed); /* NULL is allowed */
@@ -20,19 +20,19 @@ void sealed_free(struct tcp_sealed *sealed); /* NULL is allowed */
 /* true: a sealed record is not wholly written to the socket yet. */
 bool sealed_writes(const struct tcp_sealed *sealed);
 /* Seals and writes the messages that wait to be sent (peer->sends), a few records in one call. A
- * send is done when the record with its last byte is written. 0; HVD_E_LOST: no byte can be written
- * any more. */
+ * send is done when the record with its last byte is written. Returns 0; or HVD_E_LOST: no byte can
+ * be written any more. */
 int sealed_write(struct tcp_peer *peer) MUST_CHECK;
 /* A waiting thread calls this function again and again. When nothing was written for a second, the
  * function writes a record without data (a keepalive): if an earlier record was lost on the way,
  * the peer cannot open the keepalive and notices. If only a part of a record was lost, the peer
  * waits for the missing bytes; so after 2, 4, 8, ... seconds the function writes as many keepalives
- * as fill the longest record. 0; HVD_E_LOST: no byte can be written any more. */
+ * as fill the longest record. Returns 0; or HVD_E_LOST: no byte can be written any more. */
 int sealed_keep_alive(struct tcp_peer *peer, int64_t now_us) MUST_CHECK;
 
-/* Reads some records into peer->inbox. 0; HVD_E_LOST: the connection ended; HVD_E_PROTO: a record
- * is not the peer's next one (sealed_forgery_of), or a message in it is too long for its receive;
- * HVD_E_NOMEM. */
+/* Reads some records into peer->inbox. Returns 0; HVD_E_LOST: the connection ended; HVD_E_PROTO: a
+ * record is not the peer's next one (sealed_forgery_of), or a message in it is too long for its
+ * receive; or HVD_E_NOMEM. */
 int sealed_read(struct tcp_peer *peer) MUST_CHECK;
 /* Gives the inbox data that were read earlier and that it had no memory for. Called after a receive
  * was posted. Returns what sealed_read returns. */

@@ -121,7 +121,8 @@ int tcp_greeting_read(const uint8_t bytes[TCP_GREETING_BYTES], struct tcp_greeti
     return 0;
 }
 
-/* Writes an answer: the agreed mode, how the sender wants messages to travel, and the proof. */
+/* Writes an answer: the agreed mode (1 byte), how the sender wants messages to travel (a wish, 2
+ * bytes), and the proof from byte 3 on. */
 void tcp_answer_write(const struct tcp_answer *answer, uint8_t ret_bytes[TCP_ANSWER_BYTES])
 {
     ret_bytes[0] = (uint8_t)answer->mode;
@@ -129,7 +130,8 @@ void tcp_answer_write(const struct tcp_answer *answer, uint8_t ret_bytes[TCP_ANS
     memcpy(ret_bytes + 3, answer->proof, SEAL_PROOF_BYTES);
 }
 
-/* Reads an answer; the proof is not checked here. HVD_E_PROTO: the bytes are no answer. */
+/* Reads an answer, as tcp_answer_write has written it; the proof is not checked here. HVD_E_PROTO:
+ * the bytes are no answer. */
 int tcp_answer_read(const uint8_t bytes[TCP_ANSWER_BYTES], struct tcp_answer *ret_answer)
 {
     if (bytes[0] >= SEAL_MODE_COUNT || wish_read(bytes + 1, &ret_answer->wish))

@@ -125,8 +125,8 @@ static void meet_make_room(struct meet *meet, uint64_t source, int64_t now_us)
     pthread_mutex_unlock(&meet->mutex);
     if (!crowded)
         return;
-    /* The text is the same for the same source: the log then shows one line, however often it
-     * comes. */
+    /* The text is the same for the same source, because the driver logs a repeated equal text only
+     * once. */
     snprintf(text, sizeof(text),
              "unknown connections crowd the port at which this worker meets other workers (%s:%u), "
              "most from %s; members of the job are still met",
@@ -183,8 +183,8 @@ static void meet_accept_strangers(struct meet *meet, int64_t now_us)
     }
 }
 
-/* Main function of meet's thread. In each iteration it begins new rounds, carries out orders and
- * deadlines, and serves the ready connections. */
+/* Main function of meet's thread. In each iteration it begins new rounds, carries out orders, acts
+ * on deadlines that have passed, and serves the ready connections. */
 static void *meet_work(void *arg)
 {
     struct meet *meet = arg;
@@ -194,7 +194,7 @@ static void *meet_work(void *arg)
     while (take_arrivals(meet, clock_now_us())) {
         int64_t now_us = clock_now_us();
 
-        /* carry out orders of the rounds' owners, and deadlines that have passed */
+        /* carry out the orders of the rounds' owners, and act on deadlines that have passed */
         LIST_EACH_SAFE (it, after, &meet->rounds) {
             struct meet_round *round = CONTAINER_OF(it, struct meet_round, place);
 

@@ -50,7 +50,7 @@ struct meet_conn {     /* a control connection */
     int64_t deadline_us;      /* WAITS: time of the next dial; STRANGER, PARKED: when it is ended */
     unsigned tries;           /* how often this side has dialled */
     struct meet_round *round; /* NULL: in the states STRANGER and PARKED */
-    struct round_peer *peer;  /* the peer of that round; NULL: as `round` */
+    struct round_peer *peer;  /* the peer of that round; NULL in the same states as `round` */
     uint8_t challenge[SEAL_NONCE_BYTES]; /* the nonce of the CHALLENGE */
     struct meet_frame hello;    /* ASKS: the HELLO of this side; PARKED: that of the peer */
     struct proof_keys gate;     /* ASKS, PARKED: keys made from the contact's secret */

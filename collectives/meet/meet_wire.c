@@ -221,7 +221,7 @@ int meet_frame_read(const uint8_t *bytes, size_t length, struct meet_frame *ret_
     return 1;
 }
 
-/* The value of a hexadecimal digit; -1: the character is none. */
+/* The value of a lower-case hexadecimal digit; -1: the character is none. */
 static int secret_digit(char c)
 {
     if (c >= '0' && c <= '9')

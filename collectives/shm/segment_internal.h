@@ -44,7 +44,8 @@ struct segment_failure {
 
 /* The first bytes of the segment: what the opening members compare, and the failure. */
 struct segment_head {
-    /* `boards`: a hash of the members of every board */
+    /* `round`, `roster` (a hash of the members of that round) and `count` are those of struct
+     * segment_spec; `boards`: a hash of the members of every board */
     uint64_t magic, version, round, roster, boards;
     uint64_t count;
     struct segment_failure failure;

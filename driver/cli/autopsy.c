@@ -47,7 +47,9 @@ static bool autopsy_is_wanted(const struct autopsy *autopsy, const char *wanted)
     return !strcmp(wanted, name);
 }
 
-/* Writes all wanted ones: one, or those of one worker, as a whole; else a line for each. */
+/* Writes the autopsies that `wanted` matches. Each is written in full if the operator has named a
+ * slot or a worker, or if there is only one; otherwise each is one line. *ret_count: how many
+ * match. */
 static int autopsy_show(const struct autopsy_list *list, const char *wanted, struct buf *out,
                         size_t *ret_count)
 {

@@ -29,9 +29,9 @@ static int find_job_no_memory(struct hvd_err *err)
     return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
 }
 
-/* Makes a name of the control socket in the folder. *ret_fd: a descriptor of the folder, through
- * which the name of a long path goes; the caller closes it after the connect. -1: no descriptor is
- * needed. */
+/* Makes a name of the control socket in the folder. If the path is too long for the address of a
+ * socket, the name is "/proc/self/fd/N/control", where N is *ret_fd, a descriptor of the folder.
+ * The caller closes *ret_fd after the connect; -1: no descriptor is needed. */
 int cli_socket_name(const char *folder, char **ret_name, int *ret_fd, struct hvd_err *err)
 {
     static const char file[] = "control";

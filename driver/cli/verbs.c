@@ -25,10 +25,10 @@ const struct cli_verb *cli_find_verb(const char *name)
     return NULL;
 }
 
-/* Returns the verb that a word probably means: what does the same here as a word of other programs
- * (`others`), or else the verb whose name is nearest to a mistyped word. NULL: there is none. A
- * word that begins with another letter than the verb is the name of a program: "train" is not
- * "drain", and "true" is not "prune". */
+/* Returns what the user has probably meant by a word: for a word of another program (`others`) the
+ * verb or option that does the same here, and for a mistyped word the verb with the nearest name.
+ * NULL: there is none. A word that begins with another letter than that verb counts as the name of
+ * a program: "train" is not "drain", and "true" is not "prune". */
 const char *cli_nearest_verb(const char *word)
 {
     /* words of other programs, and the verb or option that does the same here */

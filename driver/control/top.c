@@ -276,8 +276,9 @@ static void top_history(struct top *top)
 }
 
 /* Draws a row of bars for each value that the program reports. A column is an equal part of the
- * time since the first point; its bar is the newest value in this part, between the least value (1
- * high) and the largest (TOP_LEVELS). A value that is no number leaves its column empty. */
+ * time since the first point. The bar of a column is the newest value in this part; its height is
+ * scaled between the least value (1) and the largest (TOP_LEVELS). A value that is no number leaves
+ * its column empty. */
 static void top_reports(struct top *top)
 {
     const struct view_reports *reports = &top->view->reports;

@@ -65,7 +65,8 @@ const char *action_describe(const struct action *action, char *text, size_t size
 }
 
 /* Appends the action to `out` as bytes: the line of action_describe, then what the line does not
- * show. Two actions are equal if their bytes are equal. After a failure `out` is as before. */
+ * show. Two actions are equal if their bytes are equal: so tests compare what two cores do.
+ * After a failure `out` is as before. */
 int action_write(const struct action *action, struct buf *out)
 {
     char text[JOURNAL_LINE_MAX + 64];

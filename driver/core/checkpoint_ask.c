@@ -85,9 +85,10 @@ void checkpoint_on_persist(struct core *core, struct worker *worker, const struc
     struct core_checkpoint *checkpoint = &core->checkpoint;
     const struct round *current = &core->current;
     uint64_t commit = msg->u.persist.commit;
-    /* The commit is of the round before an agreed switch, and this driver, which took the job over
-     * meanwhile, has not seen the worker train there. So this driver cannot write the commit; and a
-     * worker that waits for the answer would never come into the running round. */
+    /* The commit is of the round before an agreed switch. This driver, which took the job over
+     * meanwhile, has not seen the worker enter that round, so the driver does not know which slots
+     * keep the commits of its members (trained_round), and cannot have a commit written. A worker
+     * that waits for the answer would never come into the running round. */
     bool unseen = current->cause == CAUSE_SWITCH && !current->entered &&
                   COMMIT_ROUND_OF(commit) == current->previous &&
                   worker->host->slots[worker->slot].trained_round != current->previous;

@@ -48,8 +48,10 @@ struct core_config {
     int64_t kill_grace_us; /* the time between SIGTERM and SIGKILL */
     /* Where checkpoints are written, a directory or "s3://..."; borrowed; NULL: nowhere. */
     const char *checkpoint_dir;
-    int64_t checkpoint_us;       /* the time between two checkpoints; 0: commits are counted */
-    uint32_t checkpoint_commits; /* the number of commits between two checkpoints; 0: none */
+    /* The interval between two checkpoints: a time, or a number of commits. The other field is 0.
+     * Both are 0 only if `checkpoint_dir` is NULL. */
+    int64_t checkpoint_us;
+    uint32_t checkpoint_commits;
     /* The checkpoint from which the job may begin. */
     struct {
         const char *folder; /* borrowed; NULL: there is none */

@@ -158,8 +158,9 @@ static void recovery_fail_round(struct core *core, struct worker *worker,
         core->recovery.unfetched_commit = 0;
     if (said->code == HVD_E_MISMATCH)
         backoff_note_mismatch(core, said->text);
-    /* HVD_E_NOMEM and HVD_E_LIMIT are about the worker itself. Other codes do not count against it:
-     * after a broken connection a worker cannot know which side was at fault. */
+    /* With HVD_E_NOMEM or HVD_E_LIMIT in said->code the worker itself lacks something. Other codes
+     * do not count against the worker: after a broken connection it cannot know which side was at
+     * fault. */
     own_lack = said->code == HVD_E_NOMEM || said->code == HVD_E_LIMIT;
     worker->gave_up = own_lack ? worker->gave_up + 1 : 0;
     round_revoke(core, NULL /* no worker has died */, why);
@@ -185,7 +186,7 @@ static void recovery_fail_round(struct core *core, struct worker *worker,
 
 /* Handles RECOVERING: a member has left its training loop and says which commits it holds. If the
  * round still runs, its collectives failed with `code`, and the driver revokes the round. A worker
- * that ended GIVE_UPS_MAX rounds in a row by a lack of its own (memory, or a limit) is killed. */
+ * that ended GIVE_UPS_MAX rounds in a row, because it lacked memory or met a limit, is killed. */
 void recovery_on_recovering(struct core *core, struct worker *worker, const struct msg *msg)
 {
     const struct msg_recovering *said = &msg->u.recovering;

@@ -102,7 +102,7 @@ void roster_relist(struct core *core)
     core->roster.offered_slots = core->roster.done_slots = 0;
 }
 
-/* Discovery lists this host, at the place `index` of the list, with `slots` slots. Adds the slots
+/* Discovery lists this host, at index `index` of the list, with `slots` slots. Adds the slots
  * to the totals, which roster_relist has set to 0. */
 void roster_list_host(struct core *core, struct core_host *host, uint32_t index, uint32_t slots)
 {
@@ -252,8 +252,8 @@ bool roster_connect(struct core *core, struct core_host *host, uint32_t peer)
     return true;
 }
 
-/* The connection of the host's agent is gone: its number is free again, and the agent is AWAY until
- * its lease is over. */
+/* The connection of the host's agent is gone: the peer number of the connection is free again, and
+ * the agent is AWAY until its lease is over. */
 void roster_disconnect(struct core *core, struct core_host *host)
 {
     ASSERT(roster_peer(core, host->peer) == host);

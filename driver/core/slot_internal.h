@@ -23,8 +23,9 @@ struct core_slot {
     bool draining; /* the slot is drained: its worker must leave by drain_us */
     bool done; /* a command that never called hvd_init has ended in this slot with exit code 0 */
     /* A worker of this slot was told `place`. As long as no worker of the job has joined (said
-     * READY), each later worker of this slot is told the same place, because a command may do the
-     * share of the work that its rank has. Owner: places.c. */
+     * READY), each later worker of this slot is told the same place, because a command that does
+     * not use the library may choose its share of the work by the rank it was told. Owner:
+     * places.c. */
     bool told;
     struct place place; /* the place (ranks and sizes) that was told last */
     int64_t drain_us;

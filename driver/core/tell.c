@@ -81,8 +81,7 @@ const struct msg *tell_welcome(struct core *core)
     return msg;
 }
 
-/* Sends the message to the agent of the host, if it is connected. `overtakes`: the message waits
- * for no record of the journal (action.h). */
+/* Sends the message to the agent of the host, if it is connected. */
 void tell_host(struct core *core, struct core_host *host, const struct msg *msg)
 {
     const struct round *current = &core->current, *next = &core->next;
@@ -102,6 +101,7 @@ void tell_host(struct core *core, struct core_host *host, const struct msg *msg)
                   next->members.items[worker->next_rank] == worker->incarnation);
     tell_add(core, (struct action){
                        .kind = ACTION_SEND,
+                       /* these messages wait for no record of the journal (action.h) */
                        .overtakes = msg->type == MSG_BEAT || msg->type == MSG_WELCOME_AGENT,
                        .secret = secret,
                        .peer = host->peer,

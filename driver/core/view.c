@@ -218,7 +218,8 @@ static const char *view_waiting_for(const struct core *core, struct arena *memor
 }
 
 /* Copies the sums of goodput.c, and how often workers of each host have failed. The last entry,
- * with the name "", is of all hosts that have no entry of their own. */
+ * with the name "", is of all hosts that have no entry of their own. If no memory is left, the view
+ * has no entries, and core_view fails because view->memory is starved. */
 static void view_goodput(const struct core *core, struct core_view *view)
 {
     const struct core_goodput *goodput = &core->costs.goodput;

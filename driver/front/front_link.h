@@ -14,7 +14,8 @@ enum front_kind {
     FRONT_TAKEN = 1, /* the driver has taken the folder of the job */
     FRONT_RUNS,      /* agents may connect now, so the job has begun */
     /* messages of the parent */
-    FRONT_STOP,   /* the user ends the job, with `signal`, the last of `count` signals */
+    /* the user asks to end the job, with `signal`, the newest of `count` signals so far */
+    FRONT_STOP,
     FRONT_HANGUP, /* the terminal is gone: the job goes on without a terminal */
     FRONT_LOOK,   /* look for hosts at once */
     FRONT_KINDS

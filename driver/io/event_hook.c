@@ -251,7 +251,7 @@ void event_hook_free(struct event_hook *hook)
         return;
     events_unfollow(&hook->follower);
     if (hook->run || hook->count)
-        event_hook_on_last(-1, 0, hook); /* as if its time were over */
+        event_hook_on_last(-1, 0, hook); /* as if the timer `last` had fired */
     if (hook->dropped)
         log_warning(JOB, "--on-event: %s was too slow for the last %" PRIu64 " events",
                     hook->argv[0], hook->dropped);

@@ -24,7 +24,7 @@ struct etcd_store {
     /* the token in the claim of a driver that is known to be dead; 0: there is no such driver */
     uint64_t dead_token;
     int64_t lease_s; /* how long this driver may be silent before another may claim the job */
-    int64_t lease;   /* the number of this driver's lease; 0: it has none */
+    int64_t lease;   /* the id of this driver's lease in etcd; 0: there is none */
     int64_t kept_us; /* when the request was sent that last renewed the lease */
     /* the revision of the key "owner" after this driver's claim; 0: not claimed */
     int64_t revision;

@@ -132,8 +132,8 @@ static void dir_abandon(struct checkpoint_object *base)
     mem_free(object);
 }
 
-/* Begins direct writes of a large object. A file system without them, and a lack of memory, are no
- * errors: the bytes then go through the page cache. */
+/* Begins direct writes (O_DIRECT) of a large object. A file system without them, and a lack of
+ * memory, are no errors: the bytes then go through the page cache. */
 static void dir_begin_direct(struct checkpoint_dir_object *object, uint64_t bytes)
 {
     int flags = bytes < STORAGE_BLOCK_BYTES ? -1 : fcntl(object->fd, F_GETFL);
@@ -250,9 +250,9 @@ static int dir_write(struct checkpoint_object *base, const void *at, size_t byte
     return 0;
 }
 
-/* Gives the object its name. The last bytes are no whole block, so they are not written directly. A
- * file system may report a failed write only at the sync or at the close. The directory is synced
- * too, because the object's folder may be new. */
+/* Gives the object its name. The bytes that are left in the block go through the page cache,
+ * because O_DIRECT writes only whole blocks. A file system may report a failed write only at the
+ * sync or at the close. The directory is synced too, because the object's folder may be new. */
 static int dir_finish(struct checkpoint_object *base, struct hvd_err *err)
 {
     struct checkpoint_dir_object *object = CONTAINER_OF(base, struct checkpoint_dir_object, base);

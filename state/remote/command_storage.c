@@ -455,8 +455,8 @@ static const struct checkpoint_store_ops command_ops = {
     command_storage_read,   command_storage_list,    command_storage_remove
 };
 
-/* Opens the storage: takes the address apart into the words of the program's command line,
- * separated by blanks. `test` true: one "list" shows whether the program works. */
+/* Opens the storage: takes the address apart into the words of the storage program's command line,
+ * separated by blanks. `test` true: one "list" shows whether the storage program works. */
 int command_storage_open_with(const char *where, bool test, int64_t limit_us,
                               struct checkpoint_store **ret_store, struct hvd_err *err)
 {

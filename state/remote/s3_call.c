@@ -187,12 +187,13 @@ static int s3_judge(struct s3 *s3, const struct s3_request *request, struct s3_a
     char region[S3_REGION_MAX + S3_FROM_MAX + 16] = "";
     size_t row = ARRAY_SIZE(s3_meanings);
 
-    if (s3_text_find(body, "Error", 1, &text) && s3_text_find(body, "Code", 2, &text) &&
+    if (s3_text_find(body, "Error", S3_DEPTH_TOP, &text) &&
+        s3_text_find(body, "Code", S3_DEPTH_PART, &text) &&
         !s3_text_decode(text, answer->error, sizeof(answer->error)))
         answer->error[0] = '\0';
     if (good && !*answer->error)
         return 0;
-    if (s3_text_find(body, "Message", 2, &text)) {
+    if (s3_text_find(body, "Message", S3_DEPTH_PART, &text)) {
         text.length = text.length < sizeof(message) ? text.length : sizeof(message) - 1;
         if (!s3_text_decode(text, message, sizeof(message)) ||
             !text_is_clean(message, strlen(message)))

@@ -16,9 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define S3_PARTS_MAX 10000 /* S3's own limit of one object */
-/* most bytes of the name of an upload, and of the token for the next page of a list */
-#define S3_UPLOAD_MAX 1024
+#define S3_PARTS_MAX      10000         /* S3's own limit of one object */
+#define S3_UPLOAD_MAX     1024          /* most bytes of the name of an upload */
+#define S3_PAGE_TOKEN_MAX S3_UPLOAD_MAX /* most bytes of the token for the next page of a list */
 /* most bytes of the query of a URL */
 #define S3_QUERY_MAX (3 * (S3_KEY_MAX + S3_UPLOAD_MAX) + 256)
 
@@ -121,7 +121,7 @@ static int s3_send_part(struct s3_object *object, struct hvd_err *err)
         rc = s3_call(s3, &begin, &answer, err);
         if (rc)
             return rc;
-        if (!s3_text_find(s3_answer_text(s3), "UploadId", 2, &text) || !text.length ||
+        if (!s3_text_find(s3_answer_text(s3), "UploadId", S3_DEPTH_PART, &text) || !text.length ||
             !s3_text_decode(text, object->upload, sizeof(object->upload))) {
             object->upload[0] = '\0';
             return err_set(
@@ -430,7 +430,7 @@ static int s3_visit_page(const struct s3_storage *storage, size_t skip,
     while (!rc && s3_text_next(&reader, &element)) {
         size_t length;
 
-        if (element.depth != 3 ||
+        if (element.depth != S3_DEPTH_ITEM ||
             (!span_is(element.name, "Key") && !span_is(element.name, "Prefix")) ||
             !s3_text_decode(element.text, name, sizeof(name)))
             continue;
@@ -452,7 +452,7 @@ static int s3_storage_list(struct checkpoint_store *base, const char *folder,
     const struct s3_address *address = s3_address_of(storage->s3);
     size_t skip = strlen(address->prefix) + strlen(folder) + (*folder != '\0');
     struct s3_request get = { .doing = "cannot list it" };
-    char token[S3_UPLOAD_MAX] = "";
+    char token[S3_PAGE_TOKEN_MAX] = "";
     struct span next = { "", 0 };
     struct s3_answer answer;
     struct buf query;
@@ -482,8 +482,10 @@ static int s3_storage_list(struct checkpoint_store *base, const char *folder,
         rc = s3_call(storage->s3, &get, &answer, err);
         if (!rc)
             rc = s3_visit_page(storage, skip, visit, arg);
-    } while (!rc && s3_text_find(s3_answer_text(storage->s3), "NextContinuationToken", 2, &next) &&
-             next.length > 0);
+    } while (
+        !rc &&
+        s3_text_find(s3_answer_text(storage->s3), "NextContinuationToken", S3_DEPTH_PART, &next) &&
+        next.length > 0);
     buf_release(&query);
     return rc;
 }
@@ -545,7 +547,7 @@ static void s3_remove_uploads(struct s3_storage *storage, const char *folder)
     /* Some servers send Key before UploadId, others after it: an upload is known when both were
      * read. */
     while (s3_text_next(&reader, &element)) {
-        bool whole = element.depth == 3;
+        bool whole = element.depth == S3_DEPTH_ITEM;
 
         if (whole && span_is(element.name, "Key"))
             whole = s3_text_decode(element.text, key, sizeof(key));

@@ -4,12 +4,17 @@
  *
  *     struct s3_reader reader = { .rest = answer };
  *     while (s3_text_next(&reader, &element))
- *         if (element.depth == 3 && span_is(element.name, "Key")) ...
+ *         if (element.depth == S3_DEPTH_ITEM && span_is(element.name, "Key")) ...
  */
 #ifndef STATE_REMOTE_S3_TEXT_H
 #define STATE_REMOTE_S3_TEXT_H
 
 #include "base/text.h"
+
+/* The depth of an element: how many elements are around it, and the element itself. */
+#define S3_DEPTH_TOP  1 /* the element around all others */
+#define S3_DEPTH_PART 2 /* a part of the answer, such as the token for the next page of a list */
+#define S3_DEPTH_ITEM 3 /* a part of an item of a list, such as the key of an object */
 
 struct s3_reader {
     struct span rest; /* the part of the answer that was not read yet */
@@ -20,7 +25,7 @@ struct s3_reader {
 struct s3_element {
     struct span name; /* the name of the element, without attributes */
     struct span text; /* the text behind the start tag up to the next '<', still encoded */
-    unsigned depth;   /* 1: the element around all others */
+    unsigned depth;   /* S3_DEPTH_TOP, ... */
 };
 
 /* Finds the next element; false: there is none, or the rest of the text is not XML. */

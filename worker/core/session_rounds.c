@@ -125,7 +125,7 @@ void session_on_abandon(struct session *session, const struct msg *msg)
 }
 
 /* Keeps a ROUND until the training loop has left train. If there is no memory for the copy, the
- * step fails. */
+ * step of the session fails (HVD_E_NOMEM). */
 static void keep_round(struct session *session, const struct msg *msg)
 {
     session_forget_arrived(session);
@@ -133,7 +133,7 @@ static void keep_round(struct session *session, const struct msg *msg)
         session->list->failed = true;
         return;
     }
-    /* the round lists this worker, so the worker stays, also if it was asked to leave before */
+    /* the round lists this worker, so the worker stays, even if it was asked to leave before */
     session->draining = false;
     trace_add(session->trace, session->now_us,
               "session: round %" PRIu64 " waits until the training loop can enter it", msg->round);

@@ -72,7 +72,8 @@ int life_hold(struct page *page)
         return HVD_E_UNSUPPORTED;
     compiler_fence();
     do {
-        /* another thread that lives holds the futex; one that has died (an exec) may be replaced */
+        /* Another thread that lives holds the futex; a dead owner may be replaced. The kernel also
+         * marks the owner as dead when its process calls exec. */
         if ((word & FUTEX_TID_MASK) && !(word & FUTEX_OWNER_DIED)) {
             (void)set_list(mine.before);
             return HVD_E_BUSY;
