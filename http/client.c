@@ -1,8 +1,8 @@
 /*
  * client.c: one request at a time through libcurl's easy handle, on the caller's thread. Called by
- * the store in etcd, the checkpoints in S3, and the agent's watch for notices. Invariant: no
- * request takes longer than its limit, no answer takes more memory than its caller allows, libcurl
- * installs no signal handler, and no child process inherits a connection.
+ * the store in etcd, the checkpoints in S3, the hook of --on-event-url, and the agent's watch for
+ * notices. Invariant: no request takes longer than its limit, no answer takes more memory than its
+ * caller allows, libcurl installs no signal handler, and no child process inherits a connection.
  */
 #include "http/client.h"
 
@@ -18,6 +18,11 @@
 #include <unistd.h>
 
 #define TEXTS 4 /* how many texts a http_config has */
+/* With head_counts so many bytes of an answer's body are read, so that its connection can be used
+ * again. The connection of a longer answer is closed. */
+#define UNREAD_BYTES (64 * 1024)
+/* a longer Retry-After counts as this one */
+#define RETRY_AFTER_MAX_S (24 * 3600)
 
 struct http_client {
     CURL *curl;
@@ -38,7 +43,7 @@ struct http_transfer {
     const struct http_request *request;
     CURL *curl;
     uint64_t given; /* how many bytes of the request's body libcurl has got */
-    uint64_t taken; /* how many bytes of the answer's body `take` has got */
+    uint64_t taken; /* how many bytes of the answer's body have come, with `take` or head_counts */
     int rc; /* the error code with which a callback (give, take, body_to) has ended the request; 0:
                none has */
 };
@@ -187,6 +192,9 @@ static size_t http_on_write(char *bytes, size_t size, size_t count, void *arg)
         transfer->taken += length;
     } else if (request->body_to) {
         transfer->rc = buf_append(request->body_to, bytes, length);
+    } else if (request->head_counts) {
+        transfer->taken += length;
+        return transfer->taken > UNREAD_BYTES ? 0 : length;
     }
     return transfer->rc ? 0 : length;
 }
@@ -327,14 +335,16 @@ static int http_failed(struct http_client *client, const struct http_transfer *t
                        CURLcode failed, struct hvd_err *err)
 {
     const char *url = transfer->request->url;
-    const char *host = strstr(url, "://");
+    const char *host = strstr(url, "://"), *sign;
     const char *why = *client->error ? client->error : curl_easy_strerror(failed);
     const char *remedy = client->texts[REMEDY];
     int length;
     int rc;
 
     host = host ? host + 3 : url;
-    length = (int)strcspn(host, "/?");
+    while ((sign = memchr(host, '@', strcspn(host, "/?#"))) != NULL)
+        host = sign + 1; /* the user and the password are no part of an error */
+    length = (int)strcspn(host, "/?#");
     if (transfer->rc == HVD_E_LIMIT)
         why = "the answer is longer than the request allows";
     else if (transfer->rc)
@@ -363,6 +373,7 @@ int http_send(struct http_client *client, const struct http_request *request,
 {
     struct http_transfer transfer = { .request = request, .curl = client->curl };
     struct curl_slist *headers = NULL, *longer;
+    curl_off_t retry_after_s = 0;
     bool whole = true;
     long status = 0;
     CURLcode rc;
@@ -378,11 +389,15 @@ int http_send(struct http_client *client, const struct http_request *request,
         rc = http_set_method(client->curl, request);
     if (!rc)
         rc = http_is_stopped(client) ? CURLE_ABORTED_BY_CALLBACK : curl_easy_perform(client->curl);
-    if (!rc)
-        rc = curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
+    /* http_set_up has cleared the status of the request before. 100 to 199 is no final status. */
+    (void)curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl_easy_getinfo(client->curl, CURLINFO_RETRY_AFTER, &retry_after_s);
     curl_slist_free_all(headers);
-    if (rc)
+    if (rc && (!request->head_counts || status < 200))
         return http_failed(client, &transfer, rc, err);
+    if (retry_after_s > RETRY_AFTER_MAX_S)
+        retry_after_s = RETRY_AFTER_MAX_S;
     ret_answer->status = status;
+    ret_answer->retry_after_us = retry_after_s > 0 ? retry_after_s * TIME_S : 0;
     return 0;
 }

@@ -59,6 +59,8 @@ struct http_request {
     http_take_fn *take;     /* if not NULL, it gets the body of an answer with status 200 to 299 in
                                place of body_to */
     uint64_t take_max;      /* the most bytes that `take` is given */
+    bool head_counts;       /* an answer counts as soon as its status has come, also if its body is
+                               cut or very long; `body_to` and `take` are NULL */
     http_header_fn *header; /* NULL: no header is wanted */
     void *arg;              /* the first argument of give, take and header */
     int64_t limit_us;       /* the time limit of this request; 0: request_us of the client */
@@ -67,7 +69,8 @@ struct http_request {
 };
 
 struct http_answer {
-    long status; /* 200, 404 ... */
+    long status;            /* 200, 404 ... */
+    int64_t retry_after_us; /* the header Retry-After, a time or a date; 0: none, or a past date */
 };
 
 int http_client_create(const struct http_config *config, struct http_client **ret_client,
@@ -83,11 +86,13 @@ void http_client_stop(struct http_client *client);
  * too; the caller judges the status. If the status is not 200 to 299, the answer's body goes into
  * body_to, even when the request has `take`.
  *
- * HVD_E_BUSY: no connection, or no whole answer within the limit; a later request may succeed.
+ * HVD_E_BUSY: no connection, or no whole answer within the limit; a later request may succeed. With
+ * head_counts an answer whose status has come is enough, and the rest of it is not waited for.
  * HVD_E_LIMIT: the answer is longer than body_to or take_max allows. HVD_E_DENIED: the TLS
  * handshake failed. HVD_E_INVAL: the URL or a file of the client cannot be used. After a failure
  * the server may have carried out the request. The error's text begins with the server, and ends
- * with the client's remedy. */
+ * with the client's remedy. The text has neither the path of the URL nor a user's name and password
+ * in it. */
 int http_send(struct http_client *client, const struct http_request *request,
               struct http_answer *ret_answer, struct hvd_err *err) MUST_CHECK;
 

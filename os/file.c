@@ -1,8 +1,8 @@
 /*
  * file.c: reads small texts: host files, config files, and the agent's options from standard input.
- * The caller sets the bound (buf->max), so an endless file does not block the program. Replaces the
- * files that a driver writes for other programs. Also the
- * standard streams of the programs: dup2 replaces a stream at once, for all threads.
+ * The caller sets the bound (buf->max), so an endless file does not block the program. Reads files
+ * with secrets, if other users cannot. Replaces the files that a driver writes for other programs.
+ * Also the standard streams of the programs: dup2 replaces a stream at once, for all threads.
  */
 #include "os/file.h"
 
@@ -24,18 +24,12 @@ static int file_failed(const char *path, const char *what, struct hvd_err *err)
     return err_set(err, code, "%s: cannot %s: %s", path, what, strerror(errno));
 }
 
-/* Appends the file, or standard input for "-", to the buffer, up to the buffer's `max` bytes. A
- * caller that refuses long files gives room for one byte more than it allows. */
-int file_read(const char *path, struct buf *buf, struct hvd_err *err)
+/* Appends what can be read from the descriptor to the buffer, up to the buffer's `max` bytes. */
+static int file_append(int fd, const char *name, struct buf *buf, struct hvd_err *err)
 {
-    bool input = !strcmp(path, "-");
-    const char *name = input ? "standard input" : path;
-    int fd = input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     ssize_t got = 1;
     int rc = 0;
 
-    if (fd < 0)
-        return file_failed(path, "open", err);
     while (!rc && got > 0 && buf->length < buf->max) {
         size_t room = buf->max - buf->length;
         size_t wanted = room < READ_BYTES ? room : READ_BYTES;
@@ -53,8 +47,50 @@ int file_read(const char *path, struct buf *buf, struct hvd_err *err)
         buf->length += (size_t)got;
         buf->data[buf->length] = '\0';
     }
+    return rc;
+}
+
+/* Appends the file, or standard input for "-", to the buffer. A caller that refuses long files
+ * gives room for one byte more than it allows. */
+int file_read(const char *path, struct buf *buf, struct hvd_err *err)
+{
+    bool input = !strcmp(path, "-");
+    int fd = input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    int rc;
+
+    if (fd < 0)
+        return file_failed(path, "open", err);
+    rc = file_append(fd, input ? "standard input" : path, buf, err);
     if (!input)
         close(fd);
+    return rc;
+}
+
+/* Appends a file with a secret to the buffer. The mode of the open file is checked, so another file
+ * cannot take its place after the check. O_NONBLOCK: the open of a pipe does not wait. */
+int file_read_secret(const char *path, struct buf *buf, struct hvd_err *err)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat st;
+    int rc;
+
+    if (fd < 0)
+        return file_failed(path, "open", err);
+    if (fstat(fd, &st))
+        rc = file_failed(path, "read", err);
+    else if (!S_ISREG(st.st_mode))
+        rc = err_set(err, HVD_E_INVAL,
+                     "%s: is no regular file, which each driver of the job can read again; put the "
+                     "secret into a file",
+                     path);
+    else if (st.st_mode & (S_IRWXO | S_IWGRP))
+        rc = err_set(err, HVD_E_DENIED,
+                     "%s: other users can read or change this file, which has a secret (mode "
+                     "%04o); run: chmod o-rwx,g-w %s",
+                     path, (unsigned)st.st_mode & 07777, path);
+    else
+        rc = file_append(fd, path, buf, err);
+    close(fd);
     return rc;
 }
 

@@ -1,6 +1,7 @@
 /*
- * file.h: reads a small text file as a whole, and replaces a file; and standard input, output and
- * error: these are open, and a process that goes on in the background leaves its terminal.
+ * file.h: reads a small text file or a secret as a whole, and replaces a file; and standard input,
+ * output and error: these are open, and a process that goes on in the background leaves its
+ * terminal.
  */
 #ifndef OS_FILE_H
 #define OS_FILE_H
@@ -17,6 +18,11 @@
  * then hold a part of the text.
  */
 int file_read(const char *path, struct buf *buf, struct hvd_err *err);
+
+/* Like file_read, for a file with a secret, which "-" does not name. HVD_E_DENIED: users outside
+ * the file's group can read it, or others than its owner can write it. HVD_E_INVAL: no regular
+ * file. */
+int file_read_secret(const char *path, struct buf *buf, struct hvd_err *err) MUST_CHECK;
 
 /* Replaces the file `path` by these bytes, which are written to `fresh` first: a reader sees the
  * old bytes or the new ones, and a failure leaves the old ones and no file `fresh`. Any umask

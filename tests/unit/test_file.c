@@ -139,6 +139,32 @@ out:
     buf_release(&buf);
 }
 
+TEST(a_secret_is_read_if_others_cannot)
+{
+    char path[300];
+    struct hvd_err err;
+    struct buf buf;
+
+    buf_init(&buf, 100);
+    snprintf(path, sizeof(path), "%s/secret", test_dir(t));
+    CHECK(t, write_file(path, "k3y", 3) && !chmod(path, 0640));
+    CHECK_OK(t, file_read_secret(path, &buf, NULL));
+    CHECK_TEXT(t, buf_text(&buf), "k3y");
+    CHECK(t, !chmod(path, 0604));
+    CHECK_CODE(t, file_read_secret(path, &buf, &err), HVD_E_DENIED);
+    CHECK_HAS(t, err.text, "secret: other users can read or change this file");
+    CHECK_HAS(t, err.text, "(mode 0604); run: chmod o-rwx,g-w ");
+    CHECK(t, !chmod(path, 0620));
+    CHECK_CODE(t, file_read_secret(path, &buf, &err), HVD_E_DENIED);
+    CHECK(t, !unlink(path));
+    CHECK_CODE(t, file_read_secret(path, &buf, &err), HVD_E_NOTFOUND);
+    CHECK(t, !mkfifo(path, 0600));
+    CHECK_CODE(t, file_read_secret(path, &buf, &err), HVD_E_INVAL); /* it does not wait */
+    CHECK_HAS(t, err.text, "secret: is no regular file");
+out:
+    buf_release(&buf);
+}
+
 /* Else what is printed would go to the next file that is opened. */
 TEST(standard_streams_that_are_closed_go_nowhere)
 {

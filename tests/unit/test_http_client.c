@@ -221,6 +221,48 @@ out:
     end();
 }
 
+TEST_FLAGS(an_answer_counts_with_its_status_if_the_request_says_so, TEST_NO_TORTURE)
+{
+    static const char head[] = "HTTP/1.1 200 OK\r\nRetry-After: -7\r\n\r\n";
+    static char flood[1024 * 1024];
+    struct http_request post = { .method = HTTP_POST, .url = url, .head_counts = true };
+    struct hvd_err err;
+
+    CHECK(t, begin("HTTP/1.1 503 Away\r\nRetry-After: 7\r\nContent-Length: 50\r\n\r\nhalf"));
+    CHECK_OK(t, http_send(client, &post, &answer, NULL));
+    CHECK_INT(t, answer.status, ==, 503);
+    CHECK_INT(t, answer.retry_after_us, ==, 7 * TIME_S);
+    end();
+    memset(flood, 'x', sizeof(flood) - 1);
+    snprintf(flood, sizeof(flood), "%s", head);
+    flood[strlen(head)] = 'x';
+    CHECK(t, begin(flood));
+    CHECK_OK(t, http_send(client, &post, &answer, NULL));
+    CHECK_INT(t, answer.status, ==, 200);
+    CHECK_INT(t, answer.retry_after_us, ==, 0);
+    end();
+    CHECK(t, begin("HTTP/1.1 100 Continue\r\n\r\n"));
+    CHECK_CODE(t, http_send(client, &post, &answer, &err), HVD_E_BUSY);
+out:
+    end();
+}
+
+TEST_FLAGS(an_error_names_the_server_and_no_secret, TEST_NO_TORTURE)
+{
+    char secret[160];
+    struct http_request get = { .url = secret, .limit_us = SHORT_US };
+    struct hvd_err err;
+
+    CHECK(t, begin(NULL));
+    snprintf(secret, sizeof(secret), "http://anna:pa55@%s/s3cret?k3y", server.address);
+    CHECK_CODE(t, http_send(client, &get, &answer, &err), HVD_E_BUSY);
+    CHECK(t, !strncmp(err.text, server.address, strlen(server.address)));
+    CHECK(t, !strstr(err.text, "anna") && !strstr(err.text, "pa55"));
+    CHECK(t, !strstr(err.text, "s3cret") && !strstr(err.text, "k3y"));
+out:
+    end();
+}
+
 TEST(a_url_of_another_kind_is_refused)
 {
     static const struct http_config config = { .connect_us = TIME_S, .request_us = TIME_S };
