@@ -125,7 +125,6 @@
 #define LIMIT_GPUS         64 /* GPUs that one process may use */
 /* threads that copy for one commit or restore; more threads get no more memory bandwidth */
 #define LIMIT_COPY_THREADS 16
-
 #define LIMIT_ENTRY_TYPE   64 /* the highest number of a type of an entry */
 
 /* Checkpoints */
@@ -170,16 +169,17 @@
 #define LIMIT_BENCH_STEPS    10000  /* steps of an iteration; iterations of a run */
 #define LIMIT_BENCH_ROUNDS   256    /* rounds whose rows hvd-bench keeps */
 
-/* Output of workers, and --on-event, in the driver */
+/* Output of workers, and hooks of events, in the driver */
 #define LIMIT_OUTPUT_LINE_BYTES (64 * 1024) /* a longer line is cut into several lines */
 /* the least --output-limit: a quarter of it holds the longest piece that is written at once */
 #define LIMIT_OUTPUT_FILE_LEAST_BYTES (1024 * 1024)
 /* output that may wait for a slow terminal or file */
 #define LIMIT_OUTPUT_WAITING_BYTES (16 * 1024 * 1024)
-/* how long a finished job waits for a slow terminal or file, or --on-event */
+/* how long a finished job waits for a slow terminal or file, or a slow hook of events */
 #define LIMIT_OUTPUT_LINGER_US (5 * INT64_C(1000000))
-#define LIMIT_HOOK_EVENTS      256 /* events that wait for --on-event; older ones are dropped */
+#define LIMIT_HOOK_EVENTS      256 /* events that wait for a hook; older ones are dropped */
 #define LIMIT_HOOK_WORDS       64  /* words of the command of --on-event */
+#define LIMIT_HOOK_HEADERS     32  /* headers in the file of --on-event-url-header-file */
 
 /* The processes of a host */
 #define LIMIT_PROCESSES (4 * 1024 * 1024) /* processes of a machine, as many as Linux allows */

@@ -374,7 +374,7 @@ static int note_row(void *arg, const struct opt *row)
                           origin->where ? origin->where : row->name, row->help);
     values_init(values);
     rc = show_both(writer->set, row, values, &differ);
-    if (differ && row->kind == OPT_LIST)
+    if (differ && (row->kind == OPT_LIST || (row->flags & OPT_SECRET)))
         rc = buf_printf(writer->out, "--%s: the value of %s%s counts, not that of %s\n", row->name,
                         the, from, other);
     else if (differ)

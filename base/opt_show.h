@@ -21,7 +21,8 @@ int opt_show_config(const struct opt_set *set, bool with_origins, struct buf *ou
 
 /* Appends what the user should know about the values that were given, a line each: which of two
  * values of different sources counts ("--np: 4 of the command line counts, not 2 of HVD_NP"), and
- * why an accepted option changes nothing. Values of lists are left out, as they may be secret. */
+ * why an accepted option changes nothing. Values of lists, and of an OPT_SECRET, are left out, as
+ * they may be secret. */
 int opt_show_notes(const struct opt_set *set, struct buf *out) MUST_CHECK;
 
 /* Appends a line "name TAB group TAB default" for each option; the check of the docs reads these

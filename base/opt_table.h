@@ -44,7 +44,8 @@ struct opt_list {
 #define OPT_OFF_HOLDS 0x40u
 #define OPT_UNLIMITED 0x80u /* a number may be "unlimited", which is UINT64_MAX */
 /* A number of bytes, which may end in K, M, G or T, or in KiB and so on: powers of 1024. */
-#define OPT_SIZE 0x100u
+#define OPT_SIZE   0x100u
+#define OPT_SECRET 0x200u /* the value may hold a secret: notes for the log leave it out */
 
 struct opt {
     const char *name;

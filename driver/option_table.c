@@ -346,13 +346,22 @@ const struct opt driver_option_table[] = {
     ROW(on_event, .name = "on-event", .arg = "COMMAND", .min = 1, .group = "Output",
         .help = "run this program, with its arguments if it has some, for each event of the job, "
                 "with the event as a line of JSON on its standard input"),
+    ROW(on_event_url, .name = "on-event-url", .arg = "URL", .min = 1, .flags = OPT_SECRET,
+        .group = "Output",
+        .help = "post each event of the job to this web server, as a line of JSON; http:// or "
+                "https://"),
+    ROW(on_event_url_header_file, .name = "on-event-url-header-file", .arg = "FILE", .min = 1,
+        .group = "Output",
+        .help = "a file with headers for --on-event-url, lines of \"Name: value\", such as "
+                "\"Authorization: Bearer TOKEN\"; other users must not be able to read it"),
     ROW(on_event_filter, .name = "on-event-filter", .arg = "SEVERITY|KIND[,...]",
         .preset = "info,job_over", .min = 1, .group = "Output",
-        .help = "the events for --on-event: those at least as grave as a severity (error, warning, "
+        .help = "the events for --on-event and --on-event-url: those at least as grave as a severity (error, warning, "
                 "info, debug), and those of a kind, \"warning,round_trains\""),
     ROW(on_event_timeout_us, .name = "on-event-timeout", .arg = "TIME", .preset = "10s",
         .min = 100 * TIME_MS, .max = TIME_HOUR, .group = "Output",
-        .help = "a run of --on-event that takes longer is killed"),
+        .help = "a run of --on-event that takes longer is killed, and a request to --on-event-url "
+                "is broken off"),
     ROW(colours, .name = "color", .arg = "auto|always|never", .preset = "auto",
         .choices = options_colours, .group = "Output",
         .help = "warnings and errors of the log in colours; auto: on a terminal, unless NO_COLOR "

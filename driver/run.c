@@ -17,7 +17,7 @@
 #include "driver/front/front.h"
 #include "driver/front/front_link.h"
 #include "driver/invocation.h"
-#include "driver/io/event_hook.h"
+#include "driver/io/event_url.h"
 #include "driver/io/farewell.h"
 #include "driver/io/loop.h"
 #include "driver/job_folder.h"
@@ -431,7 +431,7 @@ static int drive_job(struct run *run, struct hvd_err *err)
         .metrics_textfile = options->metrics_textfile,
         .page = options->page ? &run->page : NULL,
         .page_control = options->page_control,
-        .on_event = options->on_event ? &run->on_event : NULL,
+        .on_event = &run->on_event,
         .token = *run->token ? run->token : NULL,
         .stall_warning_us = options->stall_warning_us,
         .stall_shutdown_us = options->stall_shutdown_us,
@@ -528,19 +528,19 @@ static int no_folder(const struct run *run, int rc, const struct hvd_err *err)
     return status;
 }
 
-/* Checks the addresses of --metrics and --page, and the file of --metrics-textfile. */
+/* Checks the addresses of --metrics and --page, the file of --metrics-textfile, and --on-event-url.
+ * A driver that takes a job over (not `first`) does not look at folders and files: one that is
+ * gone, or hangs, must not keep it from that. */
 static int check_shown(struct run *run, struct hvd_err *err)
 {
     const struct driver_options *options = &run->options;
-    int rc = 0;
+    bool first = !run->order.job && !options->resume && !options->standby;
+    int rc = event_url_check(&run->on_event, first, err);
 
-    if (options->metrics)
+    if (!rc && options->metrics)
         rc = web_place("--metrics", options->metrics, &run->metrics, err);
-    /* A driver that takes a job over does not look at the folder of the file: a folder that is
-     * gone, or hangs, must not keep it from that. */
     if (!rc && options->metrics_textfile)
-        rc = textfile_check(options->metrics_textfile,
-                            !run->order.job && !options->resume && !options->standby, err);
+        rc = textfile_check(options->metrics_textfile, first, err);
     if (!rc && options->page_control && !options->page)
         rc = err_set(err, HVD_E_INVAL, "--page-control: there is no page; give --page too");
     if (!rc && options->page)
@@ -575,6 +575,8 @@ static int check_means(struct run *run, struct hvd_err *err)
     options_to_discover(options, &run->discover);
     run->discover.envp = run->script_envp;
     run->on_event = (struct event_hook_config){ .command = options->on_event,
+                                                .url = options->on_event_url,
+                                                .header_file = options->on_event_url_header_file,
                                                 .filter = options->event_filter,
                                                 .limit_us = options->on_event_timeout_us,
                                                 .envp = run->script_envp };
@@ -666,6 +668,9 @@ static int run_job(void *arg, const struct front_order *order)
     int rc = 0;
 
     run->order = *order;
+    /* The options have the URL, which may hold a secret. Programs that the driver starts inherit
+     * its environment: agents of this machine, and so workers. */
+    (void)unsetenv("HVD_ON_EVENT_URL");
     if (order->former)
         log_warning(JOB, "%s; a new driver takes the job over (pid %d)", order->former,
                     (int)getpid());

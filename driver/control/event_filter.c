@@ -1,7 +1,7 @@
 /*
- * event_filter.c: reads --on-event-filter and applies it. driver/options.c and the hook of
- * --on-event (driver/io/event_hook.c) call this file. Invariant: a filter lets through at least one
- * kind or severity, because an empty list is an error.
+ * event_filter.c: reads --on-event-filter and applies it. driver/options.c and the queue of the
+ * hooks of events (driver/io/event_queue.c) call this file. Invariant: a filter lets through at
+ * least one kind or severity, because an empty list is an error.
  */
 #include "driver/control/event_filter.h"
 

@@ -1,7 +1,7 @@
 /*
- * event_filter.h: which events the program of --on-event gets: the value of --on-event-filter, a
- * list such as "warning,round_trains,job_over". A severity lets through the events that are at
- * least as grave; a kind (docs/events.md) the events of that kind.
+ * event_filter.h: which events --on-event and --on-event-url are told: the value of
+ * --on-event-filter, a list such as "warning,round_trains,job_over". A severity lets through the
+ * events that are at least as grave; a kind (docs/events.md) the events of that kind.
  */
 #ifndef DRIVER_CONTROL_EVENT_FILTER_H
 #define DRIVER_CONTROL_EVENT_FILTER_H

@@ -1,8 +1,8 @@
 /*
  * event_hook.c: runs the command of --on-event. shown.c makes the hook, and the log of events calls
- * it for each line, within a step of the core: then the line is only copied, and the call is
- * started from the event loop. Invariants: at most one call runs; a warning of this file is no
- * event, so a hook never causes its own calls.
+ * it for each line, within a step of the core: then the line is only copied into a queue, and the
+ * call is started from the event loop. Invariants: at most one call runs; a warning of this file is
+ * no event, so a hook never causes its own calls.
  */
 #include "driver/io/event_hook.h"
 
@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "driver/control/tables.h"
 #include "os/clock.h"
 #include "os/command/command.h"
 
@@ -24,7 +23,6 @@
 struct event_hook {
     struct event_base *base;
     struct events_follower follower;
-    struct event_filter filter;
     char *words; /* the command, cut into argv */
     const char *argv[LIMIT_HOOK_WORDS + 1];
     struct command_spec spec;
@@ -32,11 +30,9 @@ struct event_hook {
     struct event *next;  /* starts the next call */
     struct event *last;  /* timer: the time for the last events is over */
     struct buf json;     /* the event of the call that runs */
-    uint64_t dropped;    /* events that were dropped since the last one that was told */
     uint64_t lost;       /* events of calls that have failed in a row */
     bool ending;         /* no further event is taken */
-    size_t first, count; /* the oldest of the lines that wait, and how many these are */
-    struct event_line waiting[LIMIT_HOOK_EVENTS];
+    struct event_queue queue;
 };
 
 /* A call of the command has failed: counts its event as lost. Only the first of several failures in
@@ -58,7 +54,7 @@ static void event_hook_go_on(struct event_hook *hook)
 {
     if (hook->run) /* event_hook_on_ended calls this function again */
         return;
-    if (hook->count)
+    if (hook->queue.count)
         event_active(hook->next, EV_TIMEOUT, 0);
     else if (hook->ending)
         event_del(hook->last);
@@ -85,45 +81,29 @@ static void event_hook_on_ended(void *arg, const struct command_end *end)
     event_hook_go_on(hook);
 }
 
-/* Writes the oldest event that waits as JSON, with the number of those that were dropped before. */
-static int event_hook_write(struct event_hook *hook)
-{
-    const struct event_line *line = &hook->waiting[hook->first];
-    char moment[TIME_STAMP_MAX], facts[EVENT_FACTS_MAX + 40];
-
-    snprintf(facts, sizeof(facts), "%s", line->facts);
-    if (hook->dropped) {
-        snprintf(facts, sizeof(facts), "dropped=%" PRIu64 "\t%s", hook->dropped, line->facts);
-        log_warning(JOB,
-                    "--on-event: %s is slower than events come: %" PRIu64
-                    " events were dropped; make the command faster, or choose fewer events with "
-                    "--on-event-filter",
-                    hook->argv[0], hook->dropped);
-    }
-    buf_clear(&hook->json);
-    return table_event(time_stamp(line->wall_us, moment), line->level, line->text, facts,
-                       true /* as JSON */, &hook->json);
-}
-
 /* Tells the oldest event that waits. If the call cannot be started, the event is lost. */
 static void event_hook_on_next(evutil_socket_t fd, short what, void *arg)
 {
     static const struct command_ops ops = { .ended = event_hook_on_ended };
     struct event_hook *hook = arg;
+    uint64_t dropped;
     struct hvd_err err;
     int rc;
 
     (void)fd;
     (void)what;
     /* The event may come twice, or after event_hook_on_last has dropped all lines. */
-    if (hook->run || !hook->count)
+    if (hook->run || !hook->queue.count)
         return;
-    rc = event_hook_write(hook);
+    rc = event_queue_take(&hook->queue, &hook->json, &dropped);
     if (rc)
         err_set(&err, rc, "%s: %s", hook->argv[0], err_text(rc));
-    hook->first = (hook->first + 1) % LIMIT_HOOK_EVENTS;
-    hook->count--;
-    hook->dropped = 0;
+    if (dropped)
+        log_warning(JOB,
+                    "--on-event: %s is slower than events come: %" PRIu64
+                    " events were dropped; make the command faster, or choose fewer events with "
+                    "--on-event-filter",
+                    hook->argv[0], dropped);
     hook->spec.input = buf_text(&hook->json);
     if (!rc)
         rc = command_run(hook->base, &hook->spec, &ops, hook, &hook->run, &err);
@@ -133,22 +113,14 @@ static void event_hook_on_next(evutil_socket_t fd, short what, void *arg)
     event_hook_go_on(hook);
 }
 
-/* Takes a line of the log of events, if the filter lets it pass. If LIMIT_HOOK_EVENTS lines wait
- * already, the oldest one is dropped, because the newest ones say how the job is now. Returns true:
- * events_each goes on with the next line. */
+/* Takes a line of the log of events, if the filter lets it pass. Returns true: events_each goes on
+ * with the next line. */
 static bool event_hook_take(void *arg, const struct event_line *line)
 {
     struct event_hook *hook = arg;
 
-    if (!event_filter_passes(&hook->filter, line->level, line->kind))
-        return true;
-    if (hook->count == LIMIT_HOOK_EVENTS) {
-        hook->first = (hook->first + 1) % LIMIT_HOOK_EVENTS;
-        hook->count--;
-        hook->dropped++;
-    }
-    hook->waiting[(hook->first + hook->count++) % LIMIT_HOOK_EVENTS] = *line;
-    event_hook_go_on(hook);
+    if (event_queue_put(&hook->queue, line))
+        event_hook_go_on(hook);
     return true;
 }
 
@@ -167,9 +139,9 @@ static void event_hook_on_last(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     command_free(hook->run);
-    hook->dropped += hook->count + (hook->run != NULL);
+    hook->queue.dropped += hook->queue.count + (hook->run != NULL);
     hook->run = NULL;
-    hook->count = 0;
+    hook->queue.count = 0;
 }
 
 /* Cuts `words`, a copy of the command, into argv at its blanks. */
@@ -214,7 +186,7 @@ int event_hook_create(struct event_base *base, const struct event_hook_config *c
         return rc;
     }
     hook->base = base;
-    hook->filter = config->filter;
+    hook->queue.filter = config->filter;
     hook->follower.line = event_hook_on_line;
     hook->follower.arg = hook;
     hook->spec = (struct command_spec){ .argv = hook->argv,
@@ -239,7 +211,7 @@ void event_hook_end(struct event_hook *hook)
         return;
     hook->ending = true;
     events_unfollow(&hook->follower);
-    if ((hook->run || hook->count) && !event_add(hook->last, &wait))
+    if ((hook->run || hook->queue.count) && !event_add(hook->last, &wait))
         event_hook_go_on(hook);
 }
 
@@ -250,11 +222,11 @@ void event_hook_free(struct event_hook *hook)
     if (!hook)
         return;
     events_unfollow(&hook->follower);
-    if (hook->run || hook->count)
+    if (hook->run || hook->queue.count)
         event_hook_on_last(-1, 0, hook); /* as if the timer `last` had fired */
-    if (hook->dropped)
+    if (hook->queue.dropped)
         log_warning(JOB, "--on-event: %s was too slow for the last %" PRIu64 " events",
-                    hook->argv[0], hook->dropped);
+                    hook->argv[0], hook->queue.dropped);
     if (hook->next)
         event_free(hook->next);
     if (hook->last)

@@ -12,22 +12,14 @@
 #ifndef DRIVER_IO_EVENT_HOOK_H
 #define DRIVER_IO_EVENT_HOOK_H
 
-#include "driver/control/event_filter.h"
-#include "driver/control/events.h"
+#include "driver/io/event_queue.h"
 
 struct event_base;
 struct event_hook;
 
-/* The settings of a hook, borrowed while the hook lives. */
-struct event_hook_config {
-    const char *command; /* a program and its arguments, with blanks between them; no shell */
-    struct event_filter filter; /* which events are told */
-    int64_t limit_us;           /* how long one call may run */
-    const char *const *envp;    /* environment of the command; NULL: that of this process */
-};
-
-/* Makes the hook. Events that `events` has in memory already are told, too. Returns 0, HVD_E_NOMEM,
- * or HVD_E_INVAL for a command without a word or with too many. */
+/* Makes the hook of config->command, which no shell reads. Events that `events` has in memory
+ * already are told, too. Returns 0, HVD_E_NOMEM, or HVD_E_INVAL for a command without a word or
+ * with too many. */
 int event_hook_create(struct event_base *base, const struct event_hook_config *config,
                       struct events *events, struct event_hook **ret_hook,
                       struct hvd_err *err) MUST_CHECK;

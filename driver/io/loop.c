@@ -84,7 +84,7 @@ struct loop {
         struct store_peers standbys;
         const char *standby_texts[STORE_PEERS_MAX];
     } added;
-    struct shown shown; /* metrics, page, --on-event: what shows the job to the outside */
+    struct shown shown; /* metrics, page, hooks: what shows the job to the outside */
     /* The labels of the workers' output. `stale`: the core has changed since the labels were made.
      * `made_us`: when they were made. */
     struct {
@@ -781,7 +781,8 @@ int loop_run(const struct loop_config *config, struct loop_end *ret_end, struct 
     starter_free(loop.starter);
     server_free(loop.server);
     /* This call returns when the last messages are sent, at the latest after CONN_LINGER_US, and
-     * --on-event was told the last events, at the latest after LIMIT_OUTPUT_LINGER_US. */
+     * --on-event was told the last events, at the latest after LIMIT_OUTPUT_LINGER_US. shown_free
+     * waits until the same time for --on-event-url. */
     (void)event_base_dispatch(loop.base);
     shown_free(&loop.shown);
     buf_release(&loop.added.settings); /* wipes the text, which has a key */

@@ -42,7 +42,7 @@ struct loop_config {
     const char *metrics_textfile;             /* the file of --metrics-textfile; NULL: none */
     const struct address *page;               /* where --page is served; NULL: nowhere */
     bool page_control;                        /* the page may also change the job */
-    const struct event_hook_config *on_event; /* the command of --on-event; NULL: none */
+    const struct event_hook_config *on_event; /* --on-event and --on-event-url */
     const char *token;                        /* "ID KEY": hosts may join with it; NULL: none */
     int64_t stall_warning_us; /* the agents pass both stall_ times on to their workers */
     int64_t stall_shutdown_us;

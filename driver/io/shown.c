@@ -11,6 +11,7 @@
 #include "base/trace.h"
 #include "driver/control/summary.h"
 #include "driver/io/event_hook.h"
+#include "driver/io/event_url.h"
 #include "driver/launch/route.h"
 #include "os/clock.h"
 #include "seal/seal.h"
@@ -60,9 +61,9 @@ void shown_label(const struct core *core, struct output *output)
     core_view_release(&view);
 }
 
-/* Starts what shows the job to the outside: the command of --on-event, metrics, their file, the
- * page. At the first failure a driver that begins a job stops, and returns the error. A driver that
- * takes a job over (`resumed`) logs each failure, goes on without that part, and returns 0. */
+/* Starts what shows the job to the outside: the hooks of events, metrics, their file, the page. At
+ * the first failure a driver that begins a job stops, and returns the error. A driver that takes a
+ * job over (`resumed`) logs each failure, goes on without that part, and returns 0. */
 int shown_serve(struct shown *shown, struct event_base *base, const struct loop_config *config,
                 struct events *events, const struct scrapes_ops *ops, void *arg,
                 struct hvd_err *err)
@@ -77,10 +78,15 @@ int shown_serve(struct shown *shown, struct event_base *base, const struct loop_
     if (autopsies_create(config->folder, !config->resumed, &shown->autopsies, &why))
         log_warning(JOB, "the job goes on without autopsies of its workers: %s", why.text);
     /* After a failure (`rc`) each further part is served only in a job that was taken over. */
-    if (config->on_event) {
+    if (config->on_event->command) {
         rc = event_hook_create(base, config->on_event, events, &shown->hook, &why);
         if (rc && config->resumed)
             log_warning(JOB, "the job goes on without --on-event: %s", why.text);
+    }
+    if (config->on_event->url && (!rc || config->resumed)) {
+        rc = event_url_create(config->on_event, events, &shown->url_hook, &why);
+        if (rc && config->resumed)
+            log_warning(JOB, "the job goes on without --on-event-url: %s", why.text);
     }
     if (config->stop) /* a driver that only ends its job serves no metrics and no page */
         return 0;
@@ -121,17 +127,20 @@ int shown_serve(struct shown *shown, struct event_base *base, const struct loop_
     return config->resumed ? 0 : rc;
 }
 
-/* The driver ends: metrics and page are closed now. If the job is over, the command of --on-event
- * and the file of metrics still get the end of the job, while the event loop runs; shown_free
- * follows. Otherwise the next driver tells about the job. */
+/* The driver ends: metrics and page are closed now. If the job is over, the hooks of events and the
+ * file of metrics still get the end of the job, while the event loop runs; shown_free follows.
+ * Otherwise the next driver tells about the job. */
 void shown_end(struct shown *shown, bool job_is_over)
 {
     textfile_end(shown->textfile, job_is_over);
     if (!job_is_over) {
         event_hook_free(shown->hook);
         shown->hook = NULL;
+        event_url_free(shown->url_hook);
+        shown->url_hook = NULL;
     }
     event_hook_end(shown->hook);
+    event_url_end(shown->url_hook);
     scrapes_free(shown->scrapes);
     page_free(shown->page);
     seal_wipe(shown->token, sizeof(shown->token));
@@ -141,6 +150,7 @@ void shown_end(struct shown *shown, bool job_is_over)
 void shown_free(struct shown *shown)
 {
     event_hook_free(shown->hook);
+    event_url_free(shown->url_hook);
     textfile_free(shown->textfile);
     autopsies_free(shown->autopsies);
 }

@@ -12,6 +12,9 @@
 
 static struct sample_run run, again;
 static struct opt_set set; /* the values of the second table of options */
+static struct secret_options {
+    char *url;
+} secret;
 
 static void begin(struct test *t)
 {
@@ -189,6 +192,26 @@ TEST(notes_say_which_value_counts)
                "--label: \"\" of job.conf:1 counts, not mine of THEIR_LABEL\n"
                "--env: the value of the command line counts, not that of job.conf:3\n");
     CHECK(t, opt_source(&run.set, "grace") == OPT_FOREIGN);
+}
+
+/* Notes go to the log. */
+TEST(notes_leave_secrets_out)
+{
+    static const struct opt table[] = {
+        OPT(struct secret_options, url, .name = "url", .arg = "URL", .flags = OPT_SECRET,
+            .group = "g", .help = "h"),
+    };
+    static const struct opt_given given[][1] = { { { "url", "k3y", "job.conf:1", NULL } },
+                                                 { { "url", "pa55", "HVD_URL", NULL } } };
+
+    secret.url = NULL;
+    CHECK_OK(t, opt_init(&set, table, ARRAY_SIZE(table), &secret));
+    CHECK_OK(t, opt_take(&set, OPT_FILE, given[0], 1, &run.err));
+    CHECK_OK(t, opt_take(&set, OPT_ENVIRONMENT, given[1], 1, &run.err));
+    CHECK_OK(t, opt_show_notes(&set, &run.out));
+    CHECK_TEXT(t, buf_text(&run.out),
+               "--url: the value of HVD_URL counts, not that of job.conf:1\n");
+    CHECK_TEXT(t, secret.url, "pa55");
 }
 
 TEST(notes_name_what_changes_nothing)
