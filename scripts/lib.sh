@@ -85,7 +85,8 @@ test_quietly() {
   local preset=$1 without=$2 regex=$3 jobs=${4:-$at_once} log=build/check/ctest-$1.log
   mkdir -p build/check
   steady ctest --preset "$preset" -j "$jobs" -R "$regex" -LE "$without" >"$log" 2>&1 && return
-  sed "s|$root/||g; s|^.*SUMMARY: ThreadSanitizer: ||" "$log" |
+  # with ccache a path may begin in the build folder of another clone: .../build/tsan/../../
+  sed -E "s@[^ ]*/build/[a-z]+/\.\./\.\./@@g; s@$root/@@g; s@^.*SUMMARY: ThreadSanitizer: @@" "$log" |
     sed -n 's|^\(data race\) \([^ :]*:[0-9]*\)[:0-9]* in |\2: \1; lock it, or let one own it: |p' |
     sort -u
   sed -n 's|^[[:space:]]*[0-9]* - \([^ ]*\) (\(.*\))$|tests/CMakeLists.txt:1: \1: \2|p' "$log" |
