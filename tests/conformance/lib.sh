@@ -59,7 +59,7 @@ reference_blacklist=(--blacklist-scope host --blacklist-forever)
 our_blacklist=(--blacklist-scope slot --blacklist-cooldown-range 600 3600)
 
 # Nothing that a scenario expects depends on these; they are long, for a machine that is busy.
-PATIENT=(--discovery-interval 10ms --gather 20s --agent-timeout 3m --lease 30s)
+PATIENT=(--discovery-interval 50ms --gather 20s --agent-timeout 3m --lease 30s)
 # For jobs that are to end because hosts are missing. The wait for the first round counts too, so the time is
 # much longer than a start on a busy machine.
 # shellcheck disable=SC2034 # for the groups

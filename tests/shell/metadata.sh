@@ -8,15 +8,17 @@
 #     metadata notice host=127.0.0.2 cloud=aws in=120     see tests/metadata/metadata_server.py
 metadata_root=$(realpath "$(dirname "$0")/..")
 
-# metadata WHAT NAME=VALUE...: prints the answer.
+# metadata WHAT NAME=VALUE...: prints the answer. The shell speaks HTTP itself, because tests ask again and again.
 metadata() {
-  local what=$1
+  local what=$1 connection line
   shift
-  python3 - "http://$metadata_server/-/$what?$(IFS='&' && echo "$*")" <<'PY'
-import sys, urllib.request
-with urllib.request.urlopen(sys.argv[1], timeout=60) as got:
-    sys.stdout.write(got.read().decode())
-PY
+  exec {connection}<>"/dev/tcp/${metadata_server%:*}/${metadata_server##*:}" || die "$metadata_server: nothing listens there"
+  printf 'GET /-/%s?%s HTTP/1.0\r\n\r\n' "$what" "$(IFS='&' && echo "$*")" >&"$connection"
+  read -r -t 60 line <&"$connection" || die "$metadata_server: no answer to $what $*"
+  [[ $line = 'HTTP/'*' 200 '* ]] || die "$metadata_server: $what $*: $line"
+  while read -r -t 60 line <&"$connection" && [ "$line" != $'\r' ]; do :; done
+  cat <&"$connection"
+  exec {connection}>&-
 }
 
 # metadata_count HOST NAME: one of the counts.

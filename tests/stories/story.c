@@ -11,10 +11,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* runs of each story; the failing allocations are spread over all that a run makes */
-#define TORTURE_RUNS 100
+/* Runs of each story, unless the variable STORY_TORTURE_RUNS has another number. The failing
+ * allocations are spread over all that a run makes. */
+#define TORTURE_RUNS 40
 #define GOLDEN_MAX   (4 * 1024 * 1024)
 
 enum mode {
@@ -134,6 +136,21 @@ static bool story_check(const struct story *story, enum mode mode)
     return !wrong && same;
 }
 
+/* How often a story is run; a wrong STORY_TORTURE_RUNS ends the program. */
+static uint64_t story_torture_runs(void)
+{
+    const char *asked = getenv("STORY_TORTURE_RUNS");
+    uint64_t runs = TORTURE_RUNS;
+    struct hvd_err err;
+
+    if (asked && text_parse_u64((struct span){ asked, strlen(asked) }, 1, UINT32_MAX,
+                                "STORY_TORTURE_RUNS", &runs, &err)) {
+        fprintf(stderr, "%s\n", err.text);
+        exit(2);
+    }
+    return runs;
+}
+
 /* Runs the story again and again, and kills a process at another allocation each time. Only the end
  * of the job is compared. */
 static bool story_torture(const struct story *story)
@@ -141,7 +158,7 @@ static bool story_torture(const struct story *story)
     /* this run counts the allocations; none fails */
     struct world *world = story_run(story, UINT64_MAX);
     uint64_t count = fault_count(FAULT_ALLOC);
-    uint64_t step = count / TORTURE_RUNS + 1;
+    uint64_t step = count / story_torture_runs() + 1;
     int code = world_exit_code(world);
     bool ok = !world_wrong(world);
     unsigned runs = 0;
