@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 from conftest import Job
 
+LARGE = pytest.mark.skipif("HVD_TORCH_LARGE" not in os.environ, reason="HVD_TORCH_LARGE=1 runs it")
 PROGRAM = str(Path(__file__).resolve().parent / "programs" / "own_gloo.py")
 
 
-@pytest.mark.parametrize("victim", [0, 2])
+@pytest.mark.parametrize("victim", [0, pytest.param(2, marks=LARGE)])
 def test_a_death(job: Job, victim: int) -> None:
     """The first and the last rank. The survivors' group is the same object; rank 0 takes the store along."""
     job.set_hosts("127.0.0.1:3")

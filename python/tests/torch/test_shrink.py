@@ -1,6 +1,6 @@
 """HVD_TORCH_ON_LOSS=shrink: an unmodified DDP program goes on with the survivors of a death.
 
-    python/tests/run python/tests/torch/test_shrink.py -k campaign --kills 3 --seeds 20 -s
+    HVD_TORCH_LARGE=1 python/tests/run python/tests/torch/test_shrink.py -k campaign --kills 3 --seeds 20 -s
 
 plays so many deaths in each of so many trainings of four workers, at places that the seeds choose.
 """
@@ -26,7 +26,7 @@ STEPS = 40
 PHASES = ["forward", "forwarded", "between", "backward", "step", "metric", "barrier"]
 LARGE = "HVD_TORCH_LARGE" in os.environ
 # HVD_TORCH_LARGE=1: each phase with each rank.
-DEATHS = [("forward", 1), ("between", 2), ("step", 0), ("metric", 1)]
+DEATHS = [("between", 2), ("step", 0)]
 DEATHS = [(where, rank) for where in PHASES for rank in range(3)] if LARGE else DEATHS
 
 
@@ -103,6 +103,7 @@ def test_too_late(job: Job) -> None:
     assert "1: " in ends[0], ends
 
 
+@pytest.mark.skipif(not LARGE, reason="HVD_TORCH_LARGE=1 runs it")
 def test_campaign(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """The survivors end with equal models, and have lost a batch for each death at most."""
     kills, first = min(request.config.getoption("--kills"), 3), request.config.getoption("--first-seed")

@@ -12,8 +12,8 @@ from conftest import Job
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 LARGE = pytest.mark.skipif("HVD_TORCH_LARGE" not in os.environ, reason="HVD_TORCH_LARGE=1 runs it")
-CASES = ["order", "unused", "moved", "frozen", "own"]
-CASES += [pytest.param(case, marks=LARGE) for case in ("loaded", "late", "dampening")]
+CASES = ["order", "unused", "own"]
+CASES += [pytest.param(case, marks=LARGE) for case in ("moved", "frozen", "loaded", "late", "dampening")]
 
 
 @pytest.mark.parametrize("case", CASES)
