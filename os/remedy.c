@@ -43,6 +43,8 @@ int remedy_set(struct hvd_err *err, const char *path, const char *what, int numb
         code = HVD_E_INVAL;
         remedy = "give a shorter path";
         break;
+    case EMFILE:
+    case ENFILE: remedy = "raise the limit of open file descriptors (ulimit -n)"; break;
     default: break;
     }
     return err_set(err, code, "%s: %s: %s; %s", path, what, strerrordesc_np(number), remedy);

@@ -144,4 +144,6 @@ TEST(a_read_only_file_system_has_a_remedy_of_its_own)
                "give another directory");
     CHECK_CODE(t, remedy_set(&err, "/mnt/x", "cannot write it", EACCES), HVD_E_DENIED);
     CHECK_HAS(t, err.text, "; make the file and its directory writable for this user");
+    CHECK_CODE(t, remedy_set(&err, "/mnt/x", "cannot write it", EMFILE), HVD_E_IO);
+    CHECK_HAS(t, err.text, "; raise the limit of open file descriptors (ulimit -n)");
 }
