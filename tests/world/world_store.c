@@ -248,9 +248,11 @@ void store_complete(struct world *world, struct world_driver *driver,
 
     checkpoint->driver = driver;
     checkpoint->number = done->number;
+    /* A driver that lost the ownership unnoticed is refused by owner_check: on_manifest. */
     for (size_t i = 0; i + 1 < world->store.checkpoints.count; i++)
         if (world->store.checkpoints.items[i]->complete &&
-            world->store.checkpoints.items[i]->commit == done->commit)
+            world->store.checkpoints.items[i]->commit == done->commit &&
+            world->disk.owner == driver->number)
             world_violate(world, "15", "%s is complete, and is written again", checkpoint->folder);
     check_manifest(world, checkpoint, done);
     world_mark(world, "the manifest of %s is written", checkpoint->folder);
