@@ -65,6 +65,7 @@ struct fault {
      * then no warning or error may name a part of the job that was not hit. */
     const char *names;
     const char *quiet;
+    const char *names_etcd; /* in place of `names` for a job that is kept in etcd; NULL: `names` */
     /* A line that the driver says once a minute: it may be older than the fault. */
     bool names_each_minute;
 

@@ -49,6 +49,7 @@ static int kill_worker(struct chaos *chaos, struct hvd_err *err)
 /* The disk is full and a worker dies. The death must be recorded, which waits until there is room.
  */
 FAULT(disk_full, "disk-full", .names = "{thing}/job.db; {worker}: killed by signal 9",
+      .names_etcd = "{worker}: killed by signal 9",
       .what = "no space on the driver's disk while a worker is killed", .weight = 2, .relent = calm)
 {
     chaos->lasts_us = strike_time(chaos, FULL_LOW, FULL_HIGH);
@@ -72,6 +73,7 @@ FAULT(disk_full_in_peace, "disk-full-peace", .quiet = "no change has to be writt
  * can. */
 FAULT(disk_full_and_driver, "disk-full-driver",
       .names = "{thing}/; the driver (pid {driver}) died of signal 9",
+      .names_etcd = "the driver (pid {driver}) died of signal 9",
       .what = "no space on the disk, and the driver is killed; its successors find none either",
       .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = calm)
 {
@@ -84,6 +86,7 @@ FAULT(disk_full_and_driver, "disk-full-driver",
 /* The death cannot be recorded, so the driver ends with code 4, and so do its successors. */
 FAULT(disk_broken, "disk-broken",
       .names = "the driver cannot go on: job {thing}/; {worker}: killed by signal 9",
+      .names_etcd = "{worker}: killed by signal 9",
       .what = "the driver's disk says EIO while a worker is killed", .weight = 2, .relent = calm)
 {
     chaos->lasts_us = strike_time(chaos, FULL_LOW, FULL_HIGH);
@@ -108,7 +111,8 @@ FAULT(disk_slow, "disk-slow", .quiet = "no change waits for the disk",
 }
 
 FAULT(disk_slow_and_kill, "disk-slow-kill", .names = "{thing}/job.db; {worker}: killed by signal 9",
-      .what = "the same, and a worker is killed", .weight = 2, .relent = calm)
+      .names_etcd = "{worker}: killed by signal 9", .what = "the same, and a worker is killed",
+      .weight = 2, .relent = calm)
 {
     slow(chaos);
     return kill_worker(chaos, err);

@@ -198,7 +198,7 @@ FAULT(memory_worker, "memory-worker", .names = "{worker}",
 
 /* The driver can neither run discovery nor accept a new agent; no worker may notice. */
 FAULT(descriptors_driver, "descriptors-driver",
-      .quiet = "a failed discovery, of which the log tells, needs no more than the next one",
+      .quiet = "a failed discovery or checkpoint, of which the log tells, is made again",
       .what = "the driver gets no more descriptors", .cost = FAULT_COSTS_NOTHING, .weight = 2,
       .relent = lift_limits)
 {
@@ -206,6 +206,7 @@ FAULT(descriptors_driver, "descriptors-driver",
     int host = -1;
 
     fault_allow(chaos, BLAME_THING, arena_path(&chaos->arena, "discover", path));
+    fault_allow(chaos, BLAME_THING, arena_path(&chaos->arena, "checkpoints", path));
     return strike_driver_runs(chaos) ? limit(chaos, PROC_DRIVER, RLIMIT_NOFILE, &host) : HVD_DONE;
 }
 

@@ -568,6 +568,7 @@ static int blame_look(const struct chaos *chaos, const struct fault *fault, uint
                       uint32_t *ret_named, struct hvd_err *err)
 {
     const struct arena *arena = &chaos->arena;
+    bool in_etcd = arena->plan->store == PLAN_ETCD && fault->names_etcd;
     char path[ARENA_PATH], script[ARENA_PATH];
     const char *parts[ARENA_HOSTS + 2];
     struct buf log;
@@ -577,7 +578,8 @@ static int blame_look(const struct chaos *chaos, const struct fault *fault, uint
     buf_init(&log, LOG_MAX);
     rc = file_read(arena_path(arena, "driver.log", path), &log, err);
     if (!rc && fault->names)
-        rc = blame_find(&chaos->blame, fault->names, buf_text(&log) + from, ret_named, err);
+        rc = blame_find(&chaos->blame, in_etcd ? fault->names_etcd : fault->names,
+                        buf_text(&log) + from, ret_named, err);
     for (uint32_t i = 0; i < arena->host_count; i++)
         parts[count++] = arena->hosts[i].name;
     parts[count++] = arena_path(arena, "discover", script);
