@@ -13,6 +13,7 @@
 /* In the list of a worker's addresses, the address that begins with this text is the one at which
  * the worker's agent serves commits. */
 #define STATE_ADDRESS_KIND "state="
+#define STATE_CONTACT_MAX  (sizeof(STATE_ADDRESS_KIND) + ADDRESS_TEXT_MAX)
 
 struct event_base;
 struct state_thread;

@@ -124,7 +124,7 @@ int agent_step(struct agent *agent, const struct agent_event *event, struct agen
         agent_pulse_note(agent, event->kept);
         agent_timer(agent, event->reports);
         break;
-    case AGENT_DRIVER_UP: agent_driver_up(agent, event->kept); break;
+    case AGENT_DRIVER_UP: agent_driver_up(agent, event->kept, event->text); break;
     case AGENT_DRIVER_DOWN: agent_driver_down(agent, event->text); break;
     case AGENT_REPORTS: agent_pulse_report(agent, event->reports); break;
     case AGENT_DRIVER_MSG: agent_driver_msg(agent, event->msg); break;

@@ -22,7 +22,7 @@
 enum agent_event_kind {
     AGENT_START,
     AGENT_TIMER,        /* kept, reports: the time that agent_deadline returned has come */
-    AGENT_DRIVER_UP,    /* kept: the connection that was dialled is open */
+    AGENT_DRIVER_UP,    /* kept, text (where commits are served): the dialled connection is open */
     AGENT_DRIVER_DOWN,  /* text: the connection is lost, or could not be made */
     AGENT_DRIVER_MSG,   /* msg: a message of the driver */
     AGENT_WORKER_MSG,   /* worker, msg: the first msg is a HELLO_WORKER with a verified pid */

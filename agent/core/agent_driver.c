@@ -11,10 +11,11 @@
 #include <string.h>
 
 /* The connection that was dialled is open: sends HELLO_AGENT. `kept` lists the commits in the
- * snapshots of this host; NULL: none. */
-void agent_driver_up(struct agent *agent, const struct msg_kept_list *kept)
+ * snapshots of this host; NULL: none. `address`: where the agent serves them; NULL: nowhere. */
+void agent_driver_up(struct agent *agent, const struct msg_kept_list *kept, const char *address)
 {
     struct msg_slot_report *reports;
+    const char **addresses;
     size_t count = 0;
     struct msg *msg;
 
@@ -29,9 +30,13 @@ void agent_driver_up(struct agent *agent, const struct msg_kept_list *kept)
     /* HELLO_AGENT has one report for each worker process that runs, or has ended without the
      * driver's FORGET. A start that failed has no report: LAUNCH_FAILED is sent again. */
     reports = arena_alloc_array(&agent->list->memory, agent->workers.count, sizeof(*reports));
-    if (!reports)
+    addresses = arena_alloc_array(&agent->list->memory, 1, sizeof(*addresses));
+    if (!reports || !addresses) {
         agent->list->failed = true;
-    for (size_t i = 0; reports && i < agent->workers.count; i++) {
+        return;
+    }
+    addresses[0] = address;
+    for (size_t i = 0; i < agent->workers.count; i++) {
         const struct agent_worker *worker = agent->workers.items[i];
 
         if (worker->process.state == FAILED)
@@ -57,8 +62,9 @@ void agent_driver_up(struct agent *agent, const struct msg_kept_list *kept)
         .agent = agent->config.agent,
         .cores = agent->config.cores,
         .memory_bytes = agent->config.memory_bytes,
-        .slots = {reports, count},
-        .kept = kept ? *kept : (struct msg_kept_list){ NULL,   0    },
+        .slots = {reports,    count          },
+        .kept = kept ? *kept : (struct msg_kept_list){ NULL,      0              },
+        .addresses = { addresses, address ? 1 : 0},
     };
     agent_link_say(agent, msg);
     agent->link.beat_at_us = TIME_NEVER; /* no heartbeat is sent before the welcome */

@@ -15,7 +15,7 @@ void agent_worker_pass_down(struct agent *agent, const struct msg *msg);
 void agent_worker_timer(struct agent *agent, struct agent_worker *worker);
 
 /* agent_driver.c: messages from and to the driver */
-void agent_driver_up(struct agent *agent, const struct msg_kept_list *kept);
+void agent_driver_up(struct agent *agent, const struct msg_kept_list *kept, const char *address);
 void agent_driver_down(struct agent *agent, const char *text);
 void agent_driver_msg(struct agent *agent, const struct msg *msg);
 void agent_driver_timer(struct agent *agent, const struct report_list *reports);

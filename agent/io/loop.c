@@ -93,6 +93,7 @@ static void loop_tell_kept(struct agent_loop *loop, enum agent_event_kind kind)
 {
     struct report_list reports = { 0 };
     struct msg_kept_list kept;
+    char address[STATE_CONTACT_MAX];
     struct arena arena;
 
     arena_init(&arena, KEPT_BYTES);
@@ -101,7 +102,12 @@ static void loop_tell_kept(struct agent_loop *loop, enum agent_event_kind kind)
     else if (kind == AGENT_TIMER && children_reports(loop->children, 0, &arena, &reports))
         loop_give_up(loop, HVD_E_NOMEM, "the values that workers report cannot be listed");
     else
-        loop_tell(loop, &(struct agent_event){ .kind = kind, .kept = &kept, .reports = &reports });
+        loop_tell(loop, &(struct agent_event){ .kind = kind,
+                                               .kept = &kept,
+                                               .reports = &reports,
+                                               .text = kind == AGENT_DRIVER_UP
+                                                           ? loop_commits_address(loop, address)
+                                                           : NULL });
     arena_release(&arena);
 }
 

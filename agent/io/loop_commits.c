@@ -70,18 +70,25 @@ void loop_commits_key(struct agent_loop *loop, const struct msg *msg)
                     msg->round);
 }
 
+/* Writes the address where this agent serves commits. Returns `text`; NULL: it serves none. */
+const char *loop_commits_address(struct agent_loop *loop, char text[STATE_CONTACT_MAX])
+{
+    const char *address = state_thread_address(loop->state);
+
+    snprintf(text, STATE_CONTACT_MAX, STATE_ADDRESS_KIND "%s", address ? address : "");
+    return address ? text : NULL;
+}
+
 /* Sends a worker its welcome, with the address where this agent serves commits. Without such an
  * address the list of addresses is empty. */
 int loop_commits_welcome(struct agent_loop *loop, uint32_t worker, const struct msg *msg,
                          struct hvd_err *err)
 {
-    const char *address = state_thread_address(loop->state);
-    char text[sizeof(STATE_ADDRESS_KIND) + ADDRESS_TEXT_MAX];
-    const char *texts[] = { text };
+    char text[STATE_CONTACT_MAX];
+    const char *texts[] = { loop_commits_address(loop, text) };
     struct msg welcome = *msg;
 
-    snprintf(text, sizeof(text), STATE_ADDRESS_KIND "%s", address ? address : "");
-    welcome.u.welcome_worker.addresses = (struct msg_texts){ texts, address ? 1 : 0 };
+    welcome.u.welcome_worker.addresses = (struct msg_texts){ texts, texts[0] ? 1 : 0 };
     return workers_link_send(loop->workers, worker, &welcome, err);
 }
 

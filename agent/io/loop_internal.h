@@ -101,8 +101,9 @@ void loop_commits_release(struct agent_loop *loop);
 void loop_commits_driver_up(struct agent_loop *loop);
 /* From now on commits travel with the key of this STATE_KEY. */
 void loop_commits_key(struct agent_loop *loop, const struct msg *msg);
-/* Sends the welcome of a worker, with the address at which this agent serves commits: the core does
- * not know that address. */
+/* "state=IP:PORT", where this agent serves commits; NULL: nowhere. `text` is the memory for it. */
+const char *loop_commits_address(struct agent_loop *loop, char text[STATE_CONTACT_MAX]);
+/* Sends the welcome of a worker, with that address, which the core does not know. */
 int loop_commits_welcome(struct agent_loop *loop, uint32_t worker, const struct msg *msg,
                          struct hvd_err *err) MUST_CHECK;
 /* The callbacks for commits in struct workers_link_ops. */

@@ -131,18 +131,18 @@ static const char *authority_find_owner(const struct core *core, const struct co
 }
 
 /*
- * Judges the contacts of a READY: the addresses at which other hosts reach the worker and its
- * agent. *ret_absurd is set as in authority_believes. A contact that another host's agent has named
- * before is logged, and counts for both hosts: the driver cannot know which of the two agents lies.
- * If only the first counted, a liar could name another host's address first and so exclude that
- * host's worker. A lie costs little: a fetch that comes to an agent without the commit goes on with
- * the next source.
+ * Judges the contacts of a READY or of a hello: the addresses at which other hosts reach the worker
+ * and its agent. *ret_absurd is set as in authority_believes. A contact that another host's agent
+ * has named before is logged, and counts for both hosts: the driver cannot know which of the two
+ * agents lies. If only the first counted, a liar could name another host's address first and so
+ * exclude that host's worker. A lie costs little: a fetch that comes to an agent without the commit
+ * goes on with the next source.
  */
-static void authority_judge_contacts(struct core *core, struct core_host *host,
-                                     const struct msg_ready *ready, const char **ret_absurd)
+void authority_judge_contacts(struct core *core, struct core_host *host,
+                              const struct msg_texts *contacts, const char **ret_absurd)
 {
-    for (size_t i = 0; i < ready->addresses.count && !*ret_absurd; i++) {
-        const char *text = ready->addresses.items[i], *address, *owner;
+    for (size_t i = 0; i < contacts->count && !*ret_absurd; i++) {
+        const char *text = contacts->items[i], *address, *owner;
         /* "state=ADDRESS" is where the agent serves commits, "data=ADDRESS" where the worker is
          * reached. */
         bool serves_commits = !strncmp(text, "state=", strlen("state=")), judged = false;
@@ -204,7 +204,7 @@ bool authority_believes(struct core *core, struct core_host *host, const struct 
                         "the agent sends %s about worker #%" PRIu64 ", which was never launched",
                         name, msg->incarnation);
     else if (!why && worker && msg->type == MSG_READY)
-        authority_judge_contacts(core, host, &msg->u.ready, ret_absurd);
+        authority_judge_contacts(core, host, &msg->u.ready.addresses, ret_absurd);
     /* `check` is UINT64_MAX when the worker comes to no further check. */
     if (!why && msg->type == MSG_PERSIST)
         why = authority_judge_round(core, COMMIT_ROUND_OF(msg->u.persist.commit));

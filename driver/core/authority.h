@@ -25,6 +25,11 @@ void authority_note_late(struct core *core, struct core_host *host, uint64_t inc
 bool authority_believes(struct core *core, struct core_host *host, const struct msg *msg,
                         const char **ret_absurd) MUST_CHECK;
 
+/* Judges the addresses at which a host's worker and agent are reached. *ret_absurd, NULL before the
+ * call, says what is wrong with the first one that is no address. */
+void authority_judge_contacts(struct core *core, struct core_host *host,
+                              const struct msg_texts *contacts, const char **ret_absurd);
+
 /* Decides whether the driver uses what a BEAT (a heartbeat of the agent) says of one worker: its
  * pulse or its reported values. False: the caller leaves this part out. A worker that has ended is
  * left out without a log line, because the agent may not know of the end yet. */

@@ -36,17 +36,18 @@ static const struct msg_slot_report *hello_find_report(const struct msg_hello_ag
 }
 
 /*
- * Notes what the hello says of the agent: which start of the agent it is, and which commits the
- * agent keeps. The addresses of the host, which its workers have sent in READY, stay valid only for
- * the same start of the agent. `met`: this driver has heard an agent of the host before. A driver
- * that has taken over has not. Such a driver counts the agent as the same start if a worker that
- * said READY still runs on the host.
+ * Notes what the hello says of the agent: which start of the agent it is, which commits the agent
+ * keeps, and where it serves them. The addresses of the host, which its workers have sent in READY,
+ * stay valid only for the same start of the agent. `met`: this driver has heard an agent of the
+ * host before. A driver that has taken over has not. Such a driver counts the agent as the same
+ * start if a worker that said READY still runs on the host.
  */
 static void hello_judge_agent(struct core *core, struct core_host *host,
                               const struct msg_hello_agent *hello, bool met)
 {
     bool same = met && host->agent_id == hello->agent;
     const struct worker *worker;
+    const char *absurd = NULL;
 
     /* After a takeover (!met) the driver knows no number of the agent: the workers that the hello
      * reports show whether it is the same start. */
@@ -54,6 +55,15 @@ static void hello_judge_agent(struct core *core, struct core_host *host,
         same = same || (worker->joined && hello_find_report(hello, worker->incarnation));
     if (!same)
         host->addresses.count = 0;
+    /* After a takeover no worker may be left here that would say READY, and a drained host gets
+     * none: then the hello alone says where the agent serves the commits that it keeps. */
+    if (!host->addresses.count && hello->addresses.count) {
+        authority_judge_contacts(core, host, &hello->addresses, &absurd);
+        if (absurd)
+            authority_refuse(core, host, absurd);
+        else if (!roster_keep_contacts(host, &hello->addresses))
+            core_fail(core);
+    }
     if (host->agent_id == hello->agent)
         CORE_TRACE(
             core, FACTS(.kind = KIND_AGENT_BACK, .host = host->name, .size = hello->slots.count),

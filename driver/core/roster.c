@@ -438,7 +438,13 @@ static bool roster_keep_texts(struct msg_texts *kept, const struct msg_texts *te
 bool roster_keep_addresses(struct worker *worker, const struct msg_texts *addresses)
 {
     return roster_keep_texts(&worker->addresses, addresses) &&
-           roster_keep_texts(&worker->host->addresses, addresses);
+           roster_keep_contacts(worker->host, addresses);
+}
+
+/* Keeps copies of the addresses that a hello or a READY of the host has named. */
+bool roster_keep_contacts(struct core_host *host, const struct msg_texts *addresses)
+{
+    return roster_keep_texts(&host->addresses, addresses);
 }
 
 /* Frees a worker. The cast drops the const of the addresses, which are one block of memory. */

@@ -69,6 +69,8 @@ void roster_move(struct core *core, struct worker *worker, enum worker_state to)
 /* Copies the addresses for the worker, and for its host, which keeps them after the worker's end.
  * False: no memory is left. */
 bool roster_keep_addresses(struct worker *worker, const struct msg_texts *addresses);
+/* Copies the addresses for the host alone. False: no memory is left. */
+bool roster_keep_contacts(struct core_host *host, const struct msg_texts *addresses);
 
 /* Sets the state that the journal says, without a check of the move; only before the start. */
 void roster_restore(struct core *core, struct worker *worker, enum worker_state state);

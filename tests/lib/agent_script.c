@@ -94,6 +94,8 @@ static void add_msg(struct script *script, const struct msg *msg)
                     slot->witness, slot->ran_us / TIME_S);
             add(script, "\n");
         }
+        for (size_t i = 0; i < msg->u.hello_agent.addresses.count; i++)
+            add(script, "  serves %s\n", msg->u.hello_agent.addresses.items[i]);
     }
 }
 

@@ -719,16 +719,19 @@ int tape_do(struct core_tape *tape, const char *line)
         return do_msg(&words, kind);
     if (!strcmp(verb, "hello")) {
         struct tape_host *host = tape_host(words.tape, script_plain(&words, 1));
-        const char *job = script_value(&words, "job");
+        const char *job = script_value(&words, "job"), *serves = script_value(&words, "serves");
         struct msg msg = { .type = MSG_HELLO_AGENT };
 
         host->agent = script_number(script_value(&words, "agent"), host->agent ? host->agent : 7);
         msg.term = script_number(script_value(&words, "term"), 0);
-        msg.u.hello_agent = (struct msg_hello_agent){ .minor = PROTO_MINOR,
-                                                      .version = "1",
-                                                      .job = job ? job : "j",
-                                                      .host = host->name,
-                                                      .agent = host->agent };
+        msg.u.hello_agent = (struct msg_hello_agent){
+            .minor = PROTO_MINOR,
+            .version = "1",
+            .job = job ? job : "j",
+            .host = host->name,
+            .agent = host->agent,
+            .addresses = {&serves, serves ? 1 : 0}
+        };
         if (read_reports(&words, host, &msg.u.hello_agent.slots) ||
             read_kept(&words, &msg.u.hello_agent.kept))
             return HVD_E_NOMEM;

@@ -13,7 +13,8 @@
  *     config KEY=VALUE...      start       kill [LOST] [twice]: a new core from the journal,
  *                                          without the last LOST records
  *     hosts LIST               nohosts TEXT            failed HOST TEXT     crowd (strangers do)
- *     hello HOST [agent=N] [term=N] [job=NAME] [kept=SLOT:1.3,...] [#I:SLOT[=exitN|=sigN|=silent]]
+ *     hello HOST [agent=N] [term=N] [job=NAME] [kept=SLOT:1.3,...] [serves=state=IP:PORT]
+ *           [#I:SLOT[=exitN|=sigN|=silent]]
  *                [proved=HOST] [epoch=N]: whose key it has, and which
  *     join HOST* [slots=N] [number=N] [token=ID] [name=HOST]: its process joins, over the
  *                              connection HOST*

@@ -48,6 +48,14 @@ TEST(the_agent_dials_says_hello_and_serves)
     CHECK_HAS(t, trace_line(&s.trace, 0), "agent: alone -> serving");
 }
 
+TEST(the_hello_says_where_the_agent_serves_commits)
+{
+    const struct agent_event up = { .kind = AGENT_DRIVER_UP, .text = "state=10.0.0.1:4001" };
+
+    CHECK_TEXT(t, script_start(&s), "dial\n");
+    CHECK_TEXT(t, script_step(&s, &up), HELLO " addresses=1\n  serves state=10.0.0.1:4001\n");
+}
+
 TEST(the_agent_dials_again_without_an_answer)
 {
     CHECK_TEXT(t, script_start(&s), "dial\n");

@@ -469,7 +469,7 @@ TEST_FLAGS(another_manifest_does_not_take_the_older_commit_away, TEST_NO_TORTURE
     conn_drop(scene.fake.conn); /* the driver connects again */
     scene.fake.conn = NULL;
     CHECK(t, fake_wait(&scene.fake, "HELLO_AGENT"));
-    CHECK(t, fake_wait(&scene.fake, "slots=2 kept=1"));
+    CHECK(t, fake_wait(&scene.fake, "slots=2 kept=1 addresses=1"));
     fake_stop(&scene.fake, 0);
     CHECK(t, is_over(&scene));
 }

@@ -11,6 +11,7 @@
 #include "tests/world/world_liar.h"
 #include "tests/world/world_state.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define SSH_TIMEOUT_US (5 * TIME_S)
@@ -111,6 +112,7 @@ void agent_tell(struct world *world, struct world_agent *agent, struct agent_eve
     struct agent_action_list *list = &agent->actions;
     struct msg_kept items[WORLD_SLOTS_MAX];
     struct msg_kept_list kept = { items, 0 };
+    char contact[40];
     int rc;
 
     ASSERT(agent->process.alive && !list->count);
@@ -121,6 +123,10 @@ void agent_tell(struct world *world, struct world_agent *agent, struct agent_eve
                 (struct msg_kept){ .slot = slot, .commit = agent->kept[slot].items[0].commit };
     if (event->kind == AGENT_TIMER || event->kind == AGENT_DRIVER_UP)
         event->kept = &kept;
+    if (event->kind == AGENT_DRIVER_UP) {
+        snprintf(contact, sizeof(contact), "state=%s", agent->host->address);
+        event->text = contact;
+    }
     fault_hold(FAULT_ALLOC, false);
     rc = agent_step(agent->core, event, list);
     fault_hold(FAULT_ALLOC, true);
