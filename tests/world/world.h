@@ -49,13 +49,13 @@ struct world_shape {
     bool plain;      /* true: the command does not use hvd-elastic: it runs, and exits */
     int plain_code;  /* with this code */
     bool quirks;     /* true: more random behaviour, see world_app.c and world_host.c */
-    bool trace;      /* true: drivers write a trace of their decisions (slow) */
     bool shadow;     /* true: a second core gets the same events and must give the same actions */
     unsigned faults; /* number of random faults */
     struct world_in_etcd etcd;
     enum world_bug bug;
-    bool tell;          /* true: keep the story: trace lines and commands */
+    bool trace, tell;   /* drivers trace their decisions (slow); these and commands are kept */
     bool tells_goodput; /* true: the story ends with the sums of goodput.h */
+    bool whole_journal; /* true: no driver compacts the journal; else every second one does */
     bool oom;           /* true: an allocation that fails within a step is a random fault */
     uint64_t torture;   /* the k-th allocation within a step fails; 0: none does */
 };

@@ -541,7 +541,7 @@ static void driver_run(struct world *world, struct world_driver *driver,
     world->stats.drivers++;
     world->driver_trouble_us = world->now_us;
     world_mark(world, "driver %u starts", driver->number);
-    if (!driver->claim && !world->told && driver->number % 2 == 0)
+    if (!driver->claim && !world->shape.whole_journal && driver->number % 2 == 0)
         compact_journal(world, &config);
     fault_hold(FAULT_ALLOC, false);
     driver->core = make_core(world, &config, false, driver->tracing);

@@ -170,7 +170,9 @@ void world_etcd(struct world *world, unsigned standbys, int64_t lease_us)
 
 void world_shape_story(struct world_shape *shape)
 {
-    *shape = (struct world_shape){ .seed = 1, .commit_every = 5, .trace = true, .tell = true };
+    *shape = (struct world_shape){
+        .seed = 1, .commit_every = 5, .trace = true, .tell = true, .whole_journal = true
+    };
     core_config_init(&shape->config);
     shape->config.job = "story";
     shape->config.np = 4;
