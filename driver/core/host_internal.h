@@ -75,8 +75,8 @@ struct core_host {
     int64_t started_us; /* when the driver last asked for the start of an agent */
     int64_t again_us;   /* no agent is started before this moment, because the last start failed */
     uint64_t sequence_heard; /* the highest sequence number in a BEAT of its agent */
-    /* The addresses in the last READY of a worker on this host. They also name the address of the
-     * host's agent. */
+    /* The addresses in the last READY of a worker on this host, or those in the agent's hello. Both
+     * name the address of the agent. */
     struct msg_texts addresses;
     bool draining;
     struct host_notice notice;

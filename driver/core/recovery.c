@@ -268,7 +268,8 @@ static bool recovery_lacks_holder(struct core *core, uint64_t commit)
 /* True: a host may have a commit that is newer than the newest checkpoint, and that no member can
  * fetch now. An agent that is away counts until its lease has run out; a host that was seen with
  * such a commit counts for FALLBACK_US. A host whose agent is connected counts until a worker could
- * have started there, because members fetch from the agent by the address that its worker names.
+ * have started there, because an agent of an earlier version does not name the address at which
+ * members fetch from it: its worker does.
  * After a takeover the agents that the driver has not heard yet count too. */
 static bool recovery_may_return(struct core *core)
 {

@@ -17,7 +17,7 @@ metadata() {
   read -r -t 60 line <&"$connection" || die "$metadata_server: no answer to $what $*"
   [[ $line = 'HTTP/'*' 200 '* ]] || die "$metadata_server: $what $*: $line"
   while read -r -t 60 line <&"$connection" && [ "$line" != $'\r' ]; do :; done
-  cat <&"$connection"
+  timeout 60 cat <&"$connection" || die "$metadata_server: half an answer to $what $*"
   exec {connection}>&-
 }
 

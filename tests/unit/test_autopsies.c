@@ -13,6 +13,7 @@
 #include "proto/codec.h"
 #include "tests/lib/fixture.h"
 #include "tests/lib/heap.h"
+#include "tests/lib/log_kept.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -38,7 +39,6 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned renames; /* that have begun */
 static bool hanging;     /* a rename waits until this is false */
 static int failing;      /* the errno of each rename; 0: it works */
-static char logged[4096];
 
 int __real_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to);
@@ -75,41 +75,10 @@ static void await_renames(unsigned count)
     pthread_mutex_unlock(&mutex);
 }
 
-static void take_log(void *arg, const char *line, size_t length)
-{
-    size_t used;
-
-    (void)arg;
-    pthread_mutex_lock(&mutex);
-    used = strlen(logged);
-    snprintf(logged + used, sizeof(logged) - used, "%.*s", (int)length, line);
-    pthread_mutex_unlock(&mutex);
-}
-
-/* Returns how often the text was logged. */
-static unsigned times_logged(const char *text)
-{
-    unsigned count = 0;
-
-    pthread_mutex_lock(&mutex);
-    for (const char *at = logged; (at = strstr(at, text)); at++)
-        count++;
-    pthread_mutex_unlock(&mutex);
-    return count;
-}
-
-static int64_t no_time(void)
-{
-    return 0;
-}
-
 static void begin(struct test *t)
 {
-    static const struct log_sink sink = { take_log, no_time, NULL };
-
     folder = test_dir(t);
-    log_open(&sink);
-    logged[0] = '\0';
+    log_kept_begin();
     renames = 0;
     autopsies = NULL;
     list = (struct autopsy_list){ .damaged = 0 };
@@ -204,7 +173,7 @@ TEST_FLAGS(what_is_kept_is_shown, TEST_SURVIVES_ALLOC)
               "             | step 17\n"
               "  stderr     | Segmentation ");
     CHECK_HAS(t, buf_text(&out), "  backtrace  no core file; ");
-    CHECK_INT(t, times_logged("hvd-elastic autopsy --state-dir"), ==, 1);
+    CHECK_INT(t, log_kept_times("hvd-elastic autopsy --state-dir"), ==, 1);
 }
 
 TEST_FLAGS(json_has_all_of_it, TEST_SURVIVES_ALLOC)
@@ -373,9 +342,10 @@ TEST_FLAGS(a_full_disk_is_warned_of_once, TEST_NO_TORTURE)
     disk_becomes(false, 0);
     keep(t, 5);
     read_back(t);
-    CHECK_INT(t, times_logged("what dead workers were doing cannot be kept, and the job goes on: "),
+    CHECK_INT(t,
+              log_kept_times("what dead workers were doing cannot be kept, and the job goes on: "),
               ==, 1);
-    CHECK_INT(t, times_logged("No space left on device; free some space"), ==, 1);
+    CHECK_INT(t, log_kept_times("No space left on device; free some space"), ==, 1);
     CHECK_INT(t, list.found.count, ==, 1);
     CHECK_INT(t, list.damaged, ==, 0);
 }
@@ -388,7 +358,7 @@ TEST_FLAGS(a_disk_that_hangs_holds_up_nothing, TEST_NO_TORTURE)
     await_renames(1);
     for (uint64_t i = 2; i < AUTOPSIES_WAITING + 10; i++)
         keep(t, i);
-    CHECK_INT(t, times_logged("too many workers die at once, or the disk hangs"), ==, 1);
+    CHECK_INT(t, log_kept_times("too many workers die at once, or the disk hangs"), ==, 1);
     disk_becomes(false, 0);
     read_back(t);
     CHECK_INT(t, renames, ==, AUTOPSIES_WAITING + 1);
@@ -407,7 +377,7 @@ TEST_FLAGS(a_disk_that_hangs_does_not_hold_up_the_end, TEST_NO_TORTURE)
     autopsies_free(autopsies);
     autopsies = NULL;
     CHECK_INT(t, clock_now_us() - began_us, >=, AUTOPSIES_LAST_US);
-    CHECK_INT(t, times_logged("a write hangs, so the last autopsies are missing"), ==, 1);
+    CHECK_INT(t, log_kept_times("a write hangs, so the last autopsies are missing"), ==, 1);
     disk_becomes(false, 0); /* the thread writes the last one, and frees everything */
     while (heap_blocks() > blocks)
         sched_yield();

@@ -152,12 +152,20 @@ static int ready(const char *host, uint64_t incarnation, const char *contact)
     return tape_msg(&tape, tape_host(&tape, host), &msg);
 }
 
+/* Returns the line of the trace that has the text; "": none has. */
+static const char *trace_text(const char *text)
+{
+    const char *line = NULL;
+
+    for (size_t i = 0; (line = trace_line(&tape.trace, i)) && !strstr(line, text); i++)
+        ;
+    return line ? line : "";
+}
+
 /* The driver cannot know which of two hosts has the port that both name. A liar that guesses a port
  * and names it first does not keep the other host's worker out. */
 TEST(a_contact_that_two_hosts_name_is_told)
 {
-    const char *line = NULL;
-
     CHECK_OK(t, tape_init(&tape));
     CHECK_PLAY(t, &tape, TAPE_LAUNCHED);
     CHECK_OK(t, ready("a", 1, "state=10.0.0.1:4001"));
@@ -166,13 +174,30 @@ TEST(a_contact_that_two_hosts_name_is_told)
     CHECK_HAS(t, tape_did(&tape), "record READY 2");
     CHECK_OK(t, ready("b", 3, "state=10.0.0.1:4001"));
     CHECK_HAS(t, tape_did(&tape), "record READY 3");
-    for (size_t i = 0; (line = trace_line(&tape.trace, i)) && !strstr(line, "contact"); i++)
-        ;
-    CHECK_HAS(t, line ? line : "",
+    CHECK_HAS(t, trace_text("contact"),
               "b: the agent of this host names the contact \"state=10.0.0.1:4001\", which the "
               "agent of a has named, too");
     CHECK_OK(t, ready("b", 4, "state=[fe80::1%eth0]:4001"));
     CHECK_HAS(t, tape_did(&tape), "record READY 4");
+out:
+    tape_release(&tape);
+}
+
+/* The same holds for the address in a hello; what is no address is left out. */
+TEST(a_contact_that_two_hellos_name_is_told)
+{
+    CHECK_OK(t, tape_init(&tape));
+    CHECK_PLAY(t, &tape,
+               "config np=2\n"
+               "start\n"
+               "hosts a:1,b:1,c:1\n"
+               "hello a serves=state=10.0.0.1:4001\n"
+               "hello b serves=state=10.0.0.1:4001\n");
+    CHECK_HAS(t, trace_text("contact \"state=10.0.0.1:4001\""),
+              "b: the agent of this host names the contact \"state=10.0.0.1:4001\", which the "
+              "agent of a has named, too");
+    CHECK_PLAY(t, &tape, "hello c serves=state=here\n");
+    CHECK_HAS(t, trace_text("\"here\""), "c: ");
 out:
     tape_release(&tape);
 }

@@ -156,43 +156,38 @@ TAPE_CASE(
     "yet\n"
     "    | b there unlisted draining: #3 in 0 member 2, of 0; discovery has not answered yet\n")
 
+/* The host of the only worker is drained, and the driver dies. */
+#define DRAINED_AND_LOST              \
+    "config np=1 min_np=1 max_np=1\n" \
+    "start\n"                         \
+    "hosts a:1\n"                     \
+    "hello a\n"                       \
+    "ready 1\n"                       \
+    "entered 1\n"                     \
+    "drain a 1h\n"                    \
+    "kill\n"
+
 /* The agent of a drained host keeps the newest commit, and no worker is left there that would tell
  * the new driver where it serves the commit. */
 TAPE_CASE(an_agent_without_workers_serves_what_it_keeps,
-          "config np=1 min_np=1 max_np=1\n"
-          "start\n"
-          "hosts a:1\n"
-          "hello a\n"
-          "ready 1\n"
-          "entered 1\n"
-          "drain a 1h\n"
-          "kill\n"
-          "start | record TERM 2\n"
-          "    | start a\n"
-          "hello a kept=0:1.5 serves=state=10.0.0.1:4001\n"
-          "hosts a:1,b:1\n"
-          "hello b\n"
-          "wait 1s\n"
-          "ready 2 | record READY 2\n"
-          "    | record ROUND 2 recovery after 1 from 1.5: 2\n"
-          "    | b < ROUND 2 recovery after 1 from 1.5 kept by a:0: 2\n")
+          DRAINED_AND_LOST "start | record TERM 2\n"
+                           "    | start a\n"
+                           "hello a kept=0:1.5 serves=state=10.0.0.1:4001\n"
+                           "hosts a:1,b:1\n"
+                           "hello b\n"
+                           "wait 1s\n"
+                           "ready 2 | record READY 2\n"
+                           "    | record ROUND 2 recovery after 1 from 1.5: 2\n"
+                           "    | b < ROUND 2 recovery after 1 from 1.5 kept by a:0: 2\n")
 
 /* An agent that names something else than an address is no source for the members. */
 TAPE_CASE(an_agent_that_serves_at_no_address_is_no_source,
-          "config np=1 min_np=1 max_np=1\n"
-          "start\n"
-          "hosts a:1\n"
-          "hello a\n"
-          "ready 1\n"
-          "entered 1\n"
-          "drain a 1h\n"
-          "kill\n"
-          "start\n"
-          "hello a kept=0:1.5 serves=state=somewhere\n"
-          "hosts a:1,b:1\n"
-          "hello b\n"
-          "wait 1s\n"
-          "ready 2 | record READY 2\n")
+          DRAINED_AND_LOST "start\n"
+                           "hello a kept=0:1.5 serves=state=somewhere\n"
+                           "hosts a:1,b:1\n"
+                           "hello b\n"
+                           "wait 1s\n"
+                           "ready 2 | record READY 2\n")
 
 TAPE_CASE(workers_from_before_the_first_round_are_kept,
           TAPE_LAUNCHED "ready 1,2\n"

@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "os/clock.h"
 #include "tests/lib/fixture.h"
+#include "tests/lib/log_kept.h"
 #include "tests/lib/scripts.h"
 
 #include <event2/event.h>
@@ -20,29 +21,12 @@ static struct event_base *base;
 static struct events *events;
 static struct event_hook *hook;
 static struct event_hook_config config;
-static char logged[4096];
 static const char *folder;
-
-static int64_t no_time(void)
-{
-    return 0;
-}
-
-static void take_log(void *arg, const char *line, size_t length)
-{
-    size_t used = strlen(logged);
-
-    (void)arg;
-    snprintf(logged + used, sizeof(logged) - used, "%.*s", (int)length, line);
-}
 
 static void begin(struct test *t)
 {
-    static const struct log_sink sink = { take_log, no_time, NULL };
-
-    logged[0] = '\0';
     folder = test_dir(t);
-    log_open(&sink);
+    log_kept_begin();
     config = (struct event_hook_config){ .limit_us = TIME_MIN };
     base = event_base_new();
     CHECK(t, base);
@@ -114,7 +98,7 @@ TEST_FLAGS(each_event_is_a_line_of_json, TEST_NO_TORTURE)
               "\"host\":\"a\\\" <b>\"}\n2onetwo\n{");
     CHECK_HAS(t, scripts_read(said), "\"text\":\"wanted\"");
     CHECK(t, !strstr(scripts_read(said), "not wanted"));
-    CHECK_TEXT(t, logged, "");
+    CHECK_TEXT(t, log_kept(), "");
 }
 
 TEST_FLAGS(a_command_that_fails_is_named_once, TEST_NO_TORTURE)
@@ -128,9 +112,9 @@ TEST_FLAGS(a_command_that_fails_is_named_once, TEST_NO_TORTURE)
         add(TRACE_INFO, KIND_HOSTS_CHANGED, "hosts");
     finish(t);
     CHECK_INT(t, lines_of(said), ==, 3);
-    CHECK_HAS(t, logged, "hook: exit code 3 (standard error: no network); this event is lost");
-    CHECK(t, !strstr(strstr(logged, "no network") + 1, "no network"));
-    CHECK_HAS(t, logged, "works again; 2 events were lost");
+    CHECK_HAS(t, log_kept(), "hook: exit code 3 (standard error: no network); this event is lost");
+    CHECK(t, !strstr(strstr(log_kept(), "no network") + 1, "no network"));
+    CHECK_HAS(t, log_kept(), "works again; 2 events were lost");
 }
 
 TEST_FLAGS(a_command_that_cannot_be_run_costs_nothing_else, TEST_NO_TORTURE)
@@ -139,9 +123,9 @@ TEST_FLAGS(a_command_that_cannot_be_run_costs_nothing_else, TEST_NO_TORTURE)
     add(TRACE_INFO, KIND_HOSTS_CHANGED, "hosts");
     add(TRACE_INFO, KIND_HOSTS_CHANGED, "hosts");
     finish(t);
-    CHECK_HAS(t, logged, "/no/such/command");
-    CHECK_HAS(t, logged, "no such program");
-    CHECK(t, !strstr(strstr(logged, "this event is lost") + 1, "this event is lost"));
+    CHECK_HAS(t, log_kept(), "/no/such/command");
+    CHECK_HAS(t, log_kept(), "no such program");
+    CHECK(t, !strstr(strstr(log_kept(), "this event is lost") + 1, "this event is lost"));
 }
 
 TEST_FLAGS(a_command_that_hangs_is_killed_with_its_children, TEST_NO_TORTURE)
@@ -152,7 +136,7 @@ TEST_FLAGS(a_command_that_hangs_is_killed_with_its_children, TEST_NO_TORTURE)
     hook_runs(t, scripts_write(folder, "hook", "sleep 1000 & echo $! >child; wait\n"));
     add(TRACE_INFO, KIND_HOSTS_CHANGED, "it never reads");
     finish(t);
-    CHECK_HAS(t, logged, "hook: did not end within 500ms, and was killed");
+    CHECK_HAS(t, log_kept(), "hook: did not end within 500ms, and was killed");
     CHECK(t, scripts_gone(child));
 }
 
@@ -161,7 +145,7 @@ TEST_FLAGS(a_flood_ends_the_call, TEST_NO_TORTURE)
     hook_runs(t, scripts_write(folder, "hook", "yes >&2\n"));
     add(TRACE_INFO, KIND_HOSTS_CHANGED, "hosts");
     finish(t);
-    CHECK_HAS(t, logged, "hook: printed more than 65536 bytes, and was killed");
+    CHECK_HAS(t, log_kept(), "hook: printed more than 65536 bytes, and was killed");
 }
 
 /* The first call waits while more events come than may wait: the oldest are dropped, and told. */
@@ -191,7 +175,7 @@ TEST_FLAGS(events_that_have_no_room_are_counted, TEST_NO_TORTURE)
     CHECK_HAS(t, scripts_read(said), "\"text\":\"event 7\",\"dropped\":7,\"job\"");
     CHECK_HAS(t, scripts_read(said), "\"text\":\"event 8\",\"job\"");
     CHECK(t, !strstr(scripts_read(said), "event 6\""));
-    CHECK_HAS(t, logged, "is slower than events come: 7 events were dropped");
+    CHECK_HAS(t, log_kept(), "is slower than events come: 7 events were dropped");
 }
 
 TEST_FLAGS(the_end_waits_for_a_moment_only, TEST_NO_TORTURE)
@@ -207,7 +191,7 @@ TEST_FLAGS(the_end_waits_for_a_moment_only, TEST_NO_TORTURE)
     finish(t);
     CHECK_INT(t, clock_now_us() - began_us, <, TIME_MIN); /* without an end it takes two minutes */
     CHECK(t, scripts_gone(pid));
-    CHECK_HAS(t, logged, "was too slow for the last 2 events");
+    CHECK_HAS(t, log_kept(), "was too slow for the last 2 events");
 }
 
 /* A driver that dies of an error frees the hook at once. */

@@ -15,6 +15,7 @@
 #include "tests/lib/fixture.h"
 #include "tests/lib/heap.h"
 #include "tests/lib/http_server.h"
+#include "tests/lib/log_kept.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -31,8 +32,7 @@ static struct http_server server;
 static struct events *events;
 static struct event_url *hook;
 static struct event_hook_config config;
-static char url[256], header_file[400], logged[4096];
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static char url[256], header_file[400];
 
 /* ---- the pauses of the thread, and a request that no one can break off ---- */
 
@@ -72,44 +72,13 @@ int __wrap_http_send(struct http_client *client, const struct http_request *requ
 
 /* ---- the log and the driver ---- */
 
-static int64_t no_time(void)
-{
-    return 0;
-}
-
-static void take_log(void *arg, const char *line, size_t length)
-{
-    size_t used;
-
-    (void)arg;
-    pthread_mutex_lock(&mutex);
-    used = strlen(logged);
-    snprintf(logged + used, sizeof(logged) - used, "%.*s", (int)length, line);
-    pthread_mutex_unlock(&mutex);
-}
-
-/* Returns how often the text is in the log. */
-static unsigned times_logged(const char *text)
-{
-    unsigned count = 0;
-
-    pthread_mutex_lock(&mutex);
-    for (const char *at = logged; (at = strstr(at, text)) != NULL; at++)
-        count++;
-    pthread_mutex_unlock(&mutex);
-    return count;
-}
-
 static void begin(struct test *t)
 {
-    static const struct log_sink sink = { take_log, no_time, NULL };
-
     driver_thread = pthread_self();
     setenv("no_proxy", "*", 1); /* the server of a test is on this machine */
     longest_us = 0;
     pauses = stuck = hanging = false;
-    logged[0] = '\0';
-    log_open(&sink);
+    log_kept_begin();
     config = (struct event_hook_config){ .url = url, .limit_us = TIME_MIN };
     snprintf(header_file, sizeof(header_file), "%s/headers", test_dir(t));
     CHECK_OK(t, event_filter_parse("info,job_over", &config.filter, NULL));
@@ -164,8 +133,9 @@ static void finish(struct test *t)
     event_url_free(hook);
     hook = NULL;
     http_server_stop(&server);
-    CHECK(t, !strstr(logged, "pa55") && !strstr(logged, "anna"));
-    CHECK(t, !strstr(logged, "s3cret") && !strstr(logged, "k3y") && !strstr(logged, "t0ken"));
+    CHECK(t, !strstr(log_kept(), "pa55") && !strstr(log_kept(), "anna"));
+    CHECK(t, !strstr(log_kept(), "s3cret") && !strstr(log_kept(), "k3y") &&
+                 !strstr(log_kept(), "t0ken"));
 }
 
 /* Returns how many events with this text have come, each as often as it was sent. */
@@ -196,7 +166,7 @@ TEST(each_event_is_posted_as_a_line_of_json)
     events_add(events, TRACE_DETAIL, FACTS(.kind = KIND_WORKER_READY), "not wanted");
     events_add(events, TRACE_DETAIL, FACTS(.kind = KIND_JOB_OVER), "wanted");
     finish(t);
-    CHECK_TEXT(t, logged, "");
+    CHECK_TEXT(t, log_kept(), "");
     CHECK_INT(t, server.requests, ==, 3);
     CHECK_HAS(t, server.bodies,
               "\"severity\":\"warning\",\"text\":\"in memory already\",\"job\":\"j1\",\"kind\":"
@@ -221,7 +191,7 @@ TEST_FLAGS(the_user_of_the_url_signs_in, TEST_NO_TORTURE)
     add("one");
     finish(t);
     CHECK_HAS(t, server.request, "\r\nAuthorization: Basic YW5uYTpwYTU1\r\n");
-    CHECK_TEXT(t, logged, "");
+    CHECK_TEXT(t, log_kept(), "");
     CHECK_INT(t, server.requests, ==, 1);
 }
 
@@ -243,7 +213,7 @@ TEST_FLAGS(a_refused_event_is_lost, TEST_NO_TORTURE)
     char expected[200];
 
     for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
-        logged[0] = '\0';
+        log_kept_forget();
         serve(t, NULL, refusals[i][0]);
         hook_runs(t);
         add("one");
@@ -251,9 +221,10 @@ TEST_FLAGS(a_refused_event_is_lost, TEST_NO_TORTURE)
         finish(t);
         snprintf(expected, sizeof(expected), "an event is lost, and the job goes on: http://%s %s",
                  server.address, refusals[i][1]);
-        CHECK_HAS(t, logged, expected);
-        CHECK_INT(t, times_logged("is lost"), ==, 1);
-        CHECK_HAS(t, logged, "was not told the last 2 events; \"hvd-elastic events\" shows them");
+        CHECK_HAS(t, log_kept(), expected);
+        CHECK_INT(t, log_kept_times("is lost"), ==, 1);
+        CHECK_HAS(t, log_kept(),
+                  "was not told the last 2 events; \"hvd-elastic events\" shows them");
         CHECK_INT(t, server.requests, ==, 2);
         events_free(events);
         CHECK_OK(t, events_create(NULL, "j1", &events, NULL));
@@ -272,9 +243,9 @@ TEST_FLAGS(the_next_event_after_a_refusal_says_that_the_server_works_again, TEST
     finish(t);
     CHECK_INT(t, came("one"), ==, 1);
     CHECK_INT(t, came("two"), ==, 2);
-    CHECK_INT(t, times_logged("is lost"), ==, 1);
-    CHECK_INT(t, times_logged("held up"), ==, 0); /* a failure in a row */
-    CHECK_INT(t, times_logged("works again; 1 events were lost"), ==, 1);
+    CHECK_INT(t, log_kept_times("is lost"), ==, 1);
+    CHECK_INT(t, log_kept_times("held up"), ==, 0); /* a failure in a row */
+    CHECK_INT(t, log_kept_times("works again; 1 events were lost"), ==, 1);
 }
 
 TEST_FLAGS(a_server_that_fails_for_a_moment_gets_the_event_again, TEST_NO_TORTURE)
@@ -288,11 +259,11 @@ TEST_FLAGS(a_server_that_fails_for_a_moment_gets_the_event_again, TEST_NO_TORTUR
     finish(t);
     CHECK_INT(t, came("one"), ==, 4);
     CHECK_INT(t, came("two"), ==, 1);
-    CHECK_INT(t,
-              times_logged("held up, and later ones wait; it is sent again, and the job goes on: "),
-              ==, 1);
-    CHECK_HAS(t, logged, "answers with the HTTP status 500; look at the log of the server");
-    CHECK_INT(t, times_logged("works again; 0 events were lost"), ==, 1);
+    CHECK_INT(
+        t, log_kept_times("held up, and later ones wait; it is sent again, and the job goes on: "),
+        ==, 1);
+    CHECK_HAS(t, log_kept(), "answers with the HTTP status 500; look at the log of the server");
+    CHECK_INT(t, log_kept_times("works again; 0 events were lost"), ==, 1);
     CHECK_INT(t, longest_us, <=, 4 * TIME_S);
 }
 
@@ -310,9 +281,9 @@ TEST_FLAGS(an_event_that_breaks_the_server_is_given_up, TEST_NO_TORTURE)
     finish(t);
     CHECK_INT(t, came("one"), ==, 8);
     CHECK_INT(t, came("two"), ==, 1);
-    CHECK_INT(t, times_logged("held up"), ==, 1);
-    CHECK_INT(t, times_logged("is lost"), ==, 1);
-    CHECK_HAS(t, logged, "works again; 1 events were lost");
+    CHECK_INT(t, log_kept_times("held up"), ==, 1);
+    CHECK_INT(t, log_kept_times("is lost"), ==, 1);
+    CHECK_HAS(t, log_kept(), "works again; 1 events were lost");
     CHECK_INT(t, longest_us, <=, 30 * TIME_S);
 }
 
@@ -331,7 +302,7 @@ TEST_FLAGS(the_server_says_how_long_it_wants_to_be_left_alone, TEST_NO_TORTURE)
     add("one");
     await_requests(t, 2);
     finish(t);
-    CHECK_HAS(t, logged, "status 429; choose fewer events with --on-event-filter");
+    CHECK_HAS(t, log_kept(), "status 429; choose fewer events with --on-event-filter");
     CHECK_INT(t, longest_us, >, 60 * TIME_S);
     CHECK_INT(t, longest_us, <=, 77 * TIME_S);
     serve(t, too_long, OK);
@@ -353,9 +324,10 @@ TEST_FLAGS(a_request_that_hangs_is_broken_off_and_sent_again, TEST_NO_TORTURE)
     await_requests(t, 2);
     finish(t);
     CHECK_INT(t, came("one"), ==, 2);
-    CHECK_HAS(t, logged, "it is sent again, and the job goes on: 127.");
-    CHECK_HAS(t, logged, "imed out");
-    CHECK_HAS(t, logged, "see that the server runs and can be reached from the driver's machine");
+    CHECK_HAS(t, log_kept(), "it is sent again, and the job goes on: 127.");
+    CHECK_HAS(t, log_kept(), "imed out");
+    CHECK_HAS(t, log_kept(),
+              "see that the server runs and can be reached from the driver's machine");
 }
 
 TEST_FLAGS(a_server_that_starts_late_gets_all_events, TEST_NO_TORTURE)
@@ -368,16 +340,16 @@ TEST_FLAGS(a_server_that_starts_late_gets_all_events, TEST_NO_TORTURE)
     hook_runs(t);
     add("one");
     add("two");
-    while (!times_logged("held up"))
+    while (!log_kept_times("held up"))
         sched_yield();
-    CHECK_INT(t, times_logged("onnect"), >=, 1); /* connection refused */
+    CHECK_INT(t, log_kept_times("onnect"), >=, 1); /* connection refused */
     CHECK(t, http_server_start_list(&server, NULL, OK, port));
     await_requests(t, 2);
     finish(t);
     CHECK_INT(t, came("one"), ==, 1);
     CHECK_INT(t, came("two"), ==, 1);
-    CHECK_INT(t, times_logged("held up"), ==, 1);
-    CHECK_INT(t, times_logged("works again"), ==, 1);
+    CHECK_INT(t, log_kept_times("held up"), ==, 1);
+    CHECK_INT(t, log_kept_times("works again"), ==, 1);
 }
 
 /* The status counts. An answer that breaks off before its status is none. */
@@ -394,7 +366,7 @@ TEST_FLAGS(an_answer_that_is_cut_counts_if_its_status_has_come, TEST_NO_TORTURE)
     finish(t);
     CHECK_INT(t, came("one"), ==, 1);
     CHECK_INT(t, came("two"), ==, 2);
-    CHECK_HAS(t, logged, "works again; 0 events were lost");
+    CHECK_HAS(t, log_kept(), "works again; 0 events were lost");
 }
 
 /* The server wants to send 32 MiB: that is no failure, and neither memory nor time is spent on it.
@@ -412,7 +384,7 @@ TEST_FLAGS(a_flood_of_an_answer_is_not_read, TEST_NO_TORTURE)
     finish(t);
     CHECK_INT(t, came("one"), ==, 1);
     CHECK_INT(t, came("two"), ==, 1);
-    CHECK_TEXT(t, logged, "");
+    CHECK_TEXT(t, log_kept(), "");
 }
 
 /* The first request waits while more events come than may wait: the oldest are dropped, and told.
@@ -424,7 +396,7 @@ TEST_FLAGS(events_that_have_no_room_are_counted, TEST_NO_TORTURE)
     char text[32];
 
     for (int failed = 0; failed < 2; failed++) {
-        logged[0] = '\0';
+        log_kept_forget();
         serve(t, failed ? failing : answers, OK);
         hook_runs(t);
         add("first");
@@ -439,14 +411,15 @@ TEST_FLAGS(events_that_have_no_room_are_counted, TEST_NO_TORTURE)
         CHECK_INT(t, came("event 6"), ==, 0);
         CHECK_INT(t, came("event 8"), ==, 1);
         if (failed) {
-            CHECK_INT(t, times_logged("held up"), ==, 1);
-            CHECK_INT(t, times_logged("works again; 7 events were lost"), ==, 1);
-            CHECK_INT(t, times_logged("slower"), ==, 0);
+            CHECK_INT(t, log_kept_times("held up"), ==, 1);
+            CHECK_INT(t, log_kept_times("works again; 7 events were lost"), ==, 1);
+            CHECK_INT(t, log_kept_times("slower"), ==, 0);
         } else {
             CHECK_HAS(t, server.bodies, "\"text\":\"event 7\",\"dropped\":7,\"job\"");
             CHECK_HAS(t, server.bodies, "\"text\":\"event 8\",\"job\"");
-            CHECK_INT(t, times_logged("is slower than events come: 7 events were dropped"), ==, 1);
-            CHECK_INT(t, times_logged("works again"), ==, 0);
+            CHECK_INT(t, log_kept_times("is slower than events come: 7 events were dropped"), ==,
+                      1);
+            CHECK_INT(t, log_kept_times("works again"), ==, 0);
         }
         events_free(events);
         CHECK_OK(t, events_create(NULL, "j1", &events, NULL));
@@ -467,7 +440,7 @@ TEST_FLAGS(the_end_waits_for_a_moment_only, TEST_NO_TORTURE)
     finish(t);
     CHECK_INT(t, clock_now_us() - began_us, >=, LIMIT_OUTPUT_LINGER_US);
     CHECK_INT(t, clock_now_us() - began_us, <, TIME_MIN);
-    CHECK_HAS(t, logged, "was not told the last 2 events");
+    CHECK_HAS(t, log_kept(), "was not told the last 2 events");
 }
 
 /* The server has been away for long when the job ends: it gets another chance at once. */
@@ -481,11 +454,11 @@ TEST_FLAGS(the_end_cuts_a_long_pause_short, TEST_NO_TORTURE)
     serve(t, answers, OK);
     hook_runs(t);
     add("one");
-    while (!times_logged("held up"))
+    while (!log_kept_times("held up"))
         sched_yield();
     finish(t);
     CHECK_INT(t, came("one"), ==, 2);
-    CHECK_INT(t, times_logged("not told"), ==, 0);
+    CHECK_INT(t, log_kept_times("not told"), ==, 0);
 }
 
 /* A driver that dies of an error frees the hook at once. */
@@ -502,7 +475,7 @@ TEST_FLAGS(a_request_that_runs_is_broken_off_by_free, TEST_NO_TORTURE)
     event_url_free(hook);
     hook = NULL;
     CHECK_INT(t, clock_now_us() - began_us, <, TIME_MIN);
-    CHECK_HAS(t, logged, "was not told the last 1 events");
+    CHECK_HAS(t, log_kept(), "was not told the last 1 events");
     add("no hook hears this");
 }
 
@@ -519,7 +492,7 @@ TEST_FLAGS(a_thread_that_hangs_is_abandoned, TEST_NO_TORTURE)
         sched_yield();
     event_url_free(hook);
     hook = NULL;
-    CHECK_HAS(t, logged, "hangs, so the last events are not told; see that its name");
+    CHECK_HAS(t, log_kept(), "hangs, so the last events are not told; see that its name");
     stuck = false; /* the thread goes on, and frees everything */
     while (heap_blocks() > blocks)
         sched_yield();

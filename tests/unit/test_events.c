@@ -9,9 +9,10 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "tests/lib/fixture.h"
+#include "tests/lib/log_kept.h"
 
 #include <fcntl.h>
-#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,27 +50,6 @@ static void hear(void *arg, const struct event_line *line)
         events_unfollow(&seen->follower);
 }
 
-/* ---- warnings, from the thread too ---- */
-
-static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
-static char logged[2048];
-
-static void take_log(void *arg, const char *line, size_t length)
-{
-    size_t used;
-
-    (void)arg;
-    pthread_mutex_lock(&log_mutex);
-    used = strlen(logged);
-    snprintf(logged + used, sizeof(logged) - used, "%.*s", (int)length, line);
-    pthread_mutex_unlock(&log_mutex);
-}
-
-static int64_t no_time(void)
-{
-    return 0;
-}
-
 /* ---- the cases ---- */
 
 /* The linker calls this in place of clock_gettime (tests/CMakeLists.txt). */
@@ -105,11 +85,8 @@ static void free_written(void)
 
 static void begin(struct test *t)
 {
-    static const struct log_sink sink = { take_log, no_time, NULL };
-
     (void)t;
-    logged[0] = '\0';
-    log_open(&sink);
+    log_kept_begin();
     events = NULL;
     buf_init(&out, 1 << 20);
 }
@@ -286,23 +263,19 @@ TEST(a_disk_that_fails_is_warned_of_once)
     events_each(events, 9, see, &seen);
     CHECK_TEXT(t, seen.text, "lost|lost|lost|");
     free_written();
-    CHECK_HAS(t, logged, "later/events.log: cannot open: No such file or directory; until");
-    CHECK(t, !strstr(strstr(logged, "cannot open") + 1, "cannot open"));
+    CHECK_HAS(t, log_kept(), "later/events.log: cannot open: No such file or directory; until");
+    CHECK(t, !strstr(strstr(log_kept(), "cannot open") + 1, "cannot open"));
 }
 
 TEST(says_how_many_lines_are_missing)
 {
     char folder[512];
-    bool warned = false;
 
     snprintf(folder, sizeof(folder), "%s/later", test_dir(t));
     CHECK_OK(t, events_create(folder, "j1", &events, NULL));
     events_add(events, TRACE_INFO, NULL, "lost");
-    while (!warned) {
-        pthread_mutex_lock(&log_mutex);
-        warned = strstr(logged, "cannot open") != NULL;
-        pthread_mutex_unlock(&log_mutex);
-    }
+    while (!log_kept_times("cannot open"))
+        sched_yield();
     CHECK_OK(t, mkdir(folder, 0700));
     events_add(events, TRACE_INFO, NULL, "kept");
     free_written();
@@ -310,7 +283,7 @@ TEST(says_how_many_lines_are_missing)
     CHECK_HAS(t, buf_text(&out),
               " warning: (1 lines are missing here)\tjob=j1\tkind=lines_missing\n");
     CHECK_HAS(t, buf_text(&out), "Z kept\tjob=j1\n");
-    CHECK_HAS(t, logged, "the file can be written again; 1 lines are missing in it");
+    CHECK_HAS(t, log_kept(), "the file can be written again; 1 lines are missing in it");
 }
 
 /* The file is a pipe without a reader, so even opening it hangs. The wall clock is off by a year,

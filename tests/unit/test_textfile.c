@@ -12,6 +12,7 @@
 #include "os/file.h"
 #include "tests/lib/fixture.h"
 #include "tests/lib/heap.h"
+#include "tests/lib/log_kept.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -38,7 +39,6 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned renames; /* that have begun */
 static bool hanging;     /* a rename waits until this is false */
 static int failing;      /* the errno of each rename; 0: it works */
-static char logged[2048];
 
 struct timeval __wrap_clock_timeval(int64_t us);
 int __real_rename(const char *from, const char *to);
@@ -84,32 +84,6 @@ static bool renamed(unsigned count)
     return enough;
 }
 
-static void take_log(void *arg, const char *line, size_t length)
-{
-    size_t used;
-
-    (void)arg;
-    pthread_mutex_lock(&mutex);
-    used = strlen(logged);
-    snprintf(logged + used, sizeof(logged) - used, "%.*s", (int)length, line);
-    pthread_mutex_unlock(&mutex);
-}
-
-static bool was_logged(const char *text)
-{
-    bool found;
-
-    pthread_mutex_lock(&mutex);
-    found = strstr(logged, text);
-    pthread_mutex_unlock(&mutex);
-    return found;
-}
-
-static int64_t no_time(void)
-{
-    return 0;
-}
-
 /* ---- the driver ---- */
 
 static int on_view(void *arg, struct core_view *ret_view, struct table_facts *ret_facts)
@@ -131,11 +105,8 @@ static const struct scrapes_ops ops = { .view = on_view, .trouble = on_trouble }
 
 static void begin(struct test *t)
 {
-    static const struct log_sink sink = { take_log, no_time, NULL };
-
     umask_before = umask(077);
-    log_open(&sink);
-    logged[0] = '\0';
+    log_kept_begin();
     renames = views = 0;
     round_number = 7;
     trouble = NULL;
@@ -268,15 +239,16 @@ TEST_FLAGS(a_full_disk_is_warned_of_once, TEST_NO_TORTURE)
     write_texts(t, 1);
     while (!renamed(3))
         write_texts(t, 1);
-    CHECK(t, was_logged("the job goes on with old metrics in its file: "));
-    CHECK(t, was_logged("hvd.prom: the metrics cannot be written: No space left on device; free "
-                        "some space"));
+    CHECK(t, log_kept_times("the job goes on with old metrics in its file: "));
+    CHECK(t,
+          log_kept_times("hvd.prom: the metrics cannot be written: No space left on device; free "
+                         "some space"));
     CHECK(t, !exists(path));
     disk_becomes(false, 0);
-    while (!was_logged("hvd.prom: the metrics are written again"))
+    while (!log_kept_times("hvd.prom: the metrics are written again"))
         write_texts(t, 1);
     finish(true);
-    first = strstr(logged, "cannot be written");
+    first = strstr(log_kept(), "cannot be written");
     CHECK(t, first && !strstr(first + 1, "cannot be written"));
     CHECK_HAS(t, written(path), "hvd_elastic_round 7\n");
     CHECK(t, !exists(fresh));
@@ -293,7 +265,7 @@ TEST_FLAGS(a_disk_that_hangs_holds_up_nothing, TEST_NO_TORTURE)
         write_texts(t, 1);
     for (; round_number < 50; round_number++)
         write_texts(t, 1);
-    CHECK(t, was_logged("hvd.prom: a write has not ended for 15 s; check its file system"));
+    CHECK(t, log_kept_times("hvd.prom: a write has not ended for 15 s; check its file system"));
     textfile_end(textfile, true);
     CHECK_INT(t, renames, ==, 1);
     disk_becomes(false, 0);
@@ -301,9 +273,9 @@ TEST_FLAGS(a_disk_that_hangs_holds_up_nothing, TEST_NO_TORTURE)
     textfile = NULL;
     CHECK_INT(t, renames, ==, 2);
     CHECK_HAS(t, written(path), "hvd_elastic_round 50\n");
-    first = strstr(logged, "has not ended");
+    first = strstr(log_kept(), "has not ended");
     CHECK(t, first && !strstr(first + 1, "has not ended"));
-    CHECK(t, was_logged("hvd.prom: the metrics are written again"));
+    CHECK(t, log_kept_times("hvd.prom: the metrics are written again"));
 }
 
 TEST_FLAGS(a_disk_that_hangs_does_not_hold_up_the_end, TEST_NO_TORTURE)
@@ -313,17 +285,17 @@ TEST_FLAGS(a_disk_that_hangs_does_not_hold_up_the_end, TEST_NO_TORTURE)
 
     disk_becomes(true, 0);
     write_texts(t, 1);
-    while (!was_logged("has not ended"))
+    while (!log_kept_times("has not ended"))
         write_texts(t, 1);
     began_us = clock_now_us();
     finish(true);
     CHECK_INT(t, clock_now_us() - began_us, >=, TEXTFILE_LAST_US);
-    CHECK(t, was_logged("a write hangs, so the last metrics are missing"));
+    CHECK(t, log_kept_times("a write hangs, so the last metrics are missing"));
     disk_becomes(false, 0); /* the thread logs, writes the last text, and frees everything */
     while (heap_blocks() > blocks)
         sched_yield();
     CHECK_INT(t, renames, ==, 2);
-    CHECK(t, was_logged("hvd.prom: the metrics are written again"));
+    CHECK(t, log_kept_times("hvd.prom: the metrics are written again"));
 }
 
 /* A driver that may have been replaced does not write over the file of the next one. */
