@@ -31,7 +31,7 @@
 #define STOP_MORE_US                                                            \
     (15 * TIME_S) /* how long an agent may take to end beyond the grace of STOP \
                    */
-#define JOIN_SIGNALS 3
+#define JOIN_SIGNALS 4
 
 enum join_state { STATE_DOWN, STATE_DIALLING, STATE_GREETING, STATE_IN, STATE_LEAVING };
 
@@ -396,6 +396,17 @@ static void join_on_warning(evutil_socket_t signal, short what, void *arg)
                            "signal does nothing; send SIGTERM to let this host leave");
 }
 
+/* A child has ended: the program that starts agents, or a process that has lost its parent. The
+ * first process of a container becomes the parent of such processes. */
+static void join_on_child(evutil_socket_t signal, short what, void *arg)
+{
+    const struct join *join = arg;
+
+    (void)signal;
+    (void)what;
+    join_agent_reap(&join->agent);
+}
+
 /* Writes the line for `hvd-agent --healthy`. Every process that answers counts as well, also one
  * without a driver: each state of this process has a time limit, and ends by itself. */
 void join_say_health(void *arg, char ret_text[ERR_TEXT_MAX])
@@ -428,6 +439,7 @@ static int join_create(struct join *join, struct hvd_err *err)
         {SIGTERM,  join_on_signal },
         { SIGINT,  join_on_signal },
         { SIGUSR2, join_on_warning},
+        { SIGCHLD, join_on_child  },
     };
     int rc = tls_create("", NULL, &join->tls, err);
 

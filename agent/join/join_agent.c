@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define START_LIMIT_US (60 * TIME_S) /* how long `hvd-agent --stdin` may run */
@@ -87,6 +88,14 @@ static void agent_watch(struct join_agent *agent, pid_t pid)
 
 static int agent_begin(struct join_agent *agent);
 
+/* Reaps the children that have ended. While the program of agent_begin runs, none is reaped: the
+ * end of that program belongs to command.c. agent_on_started calls this function again. */
+void join_agent_reap(const struct join_agent *agent)
+{
+    while (!agent->command && waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+}
+
 /* `hvd-agent --stdin`, which starts an agent in the background, has ended: its output is "pid N" of
  * the agent that is watched from now on, or its standard error says why there is no agent. If newer
  * settings have come meanwhile, the program is run again with them. */
@@ -116,6 +125,7 @@ static void agent_on_started(void *arg, const struct command_end *end)
              (int)line.length, line.length ? line.at : "");
     agent->command = NULL;
     command_free(command);
+    join_agent_reap(agent);
     buf_clear(&agent->input); /* the program has read these settings */
     if (!started) {
         log_warning(AGENT, "no agent could be started: %s", why);

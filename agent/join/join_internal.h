@@ -41,6 +41,11 @@ void join_agent_release(struct join_agent *agent);
  * wait. 0 or HVD_E_NOMEM. */
 int join_agent_start(struct join_agent *agent, const struct buf *settings) MUST_CHECK;
 
+/* Reaps the children of this process that have ended: call it at SIGCHLD. In a container, where
+ * this process is the first one, supervisors of agents and processes of others become its children.
+ */
+void join_agent_reap(const struct join_agent *agent);
+
 /* True: an agent runs, or is being started. */
 bool join_agent_lives(const struct join_agent *agent);
 

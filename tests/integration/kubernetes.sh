@@ -36,6 +36,14 @@ probe train-agent-0 'the agent of job train on host train-agent-0 is connected t
 probe driver-1 ok
 [ "$(stat -c %a claims/train-driver/job)" = 2700 ] || die "the folder of the driver has mode $(stat -c %a claims/train-driver/job)"
 
+# the first process of a pod reaps a process that has lost its parent there
+for pod in train-agent-0 driver-1; do
+  orphan=$(pod_exec $pod sh -c 'sh -c "echo \$\$" & exec true')
+  [ -n "$orphan" ] || die "no orphan is left in $pod"
+  first=${pod_inner[$pod]}
+  await_true "the orphan $orphan in $pod is reaped" [ ! -e "/proc/$first/root/proc/$orphan" ]
+done
+
 # an eviction: the workers leave in order, and the same pod comes back
 pod_stop train-agent-1 0
 await_round 1
