@@ -37,6 +37,9 @@ const struct opt agent_option_table[] = {
     ROW(agent, .name = "agent", .arg = "N", .preset = "0", .group = "Job",
         .help = "the number of this start of an agent, different for each start; 0: a random "
                 "number"),
+    ROW(address, .name = "address", .arg = "ADDRESS", .min = 1, .group = "Job",
+        .help = "the address at which the other hosts of the job reach this one, in numbers. "
+                "Default: the one from which this host reaches the driver"),
     ROW(min_np, .name = "min-np", .arg = "N", .preset = "0", .max = LIMIT_WORKERS, .group = "Job",
         .help = "the least number of workers in a round, as workers are told"),
     ROW(max_np, .name = "max-np", .arg = "N", .preset = "0", .max = LIMIT_WORKERS, .group = "Job",
@@ -62,10 +65,10 @@ const struct opt agent_option_table[] = {
         .group = "Times",
         .help = "who is asked whether this machine will go away: auto, none, or a list of aws, gcp, "
                 "azure, slurm, file:PATH and command:CMD"),
-    ROW(stall_warning_us, .name = "stall-warning", .arg = "TIME", .preset = "1m",
+    ROW(stall.warning_us, .name = "stall-warning", .arg = "TIME", .preset = "1m",
         .flags = OPT_NEVER, .group = "Times",
         .help = "the time after which workers report an operation that still waits"),
-    ROW(stall_shutdown_us, .name = "stall-shutdown", .arg = "TIME", .preset = "never",
+    ROW(stall.shutdown_us, .name = "stall-shutdown", .arg = "TIME", .preset = "never",
         .flags = OPT_NEVER, .group = "Times",
         .help = "the time after which workers give up an operation that still waits"),
 
@@ -111,7 +114,7 @@ const struct opt agent_option_table[] = {
 const size_t agent_option_count = ARRAY_SIZE(agent_option_table);
 
 /* Reads the command line. Every user of the machine can read it, so it may have only the options
- * marked with OPT_ARGV_ONLY; with --join also the three that are passed on to each agent. */
+ * marked with OPT_ARGV_ONLY; with --join also those that are passed on to each agent. */
 int agent_options_argv(struct opt_set *set, int argc, char *const *argv, struct hvd_err *err)
 {
     const struct agent_options *options = set->config;
@@ -125,7 +128,7 @@ int agent_options_argv(struct opt_set *set, int argc, char *const *argv, struct 
         const struct opt *row = &agent_option_table[i];
         bool passed_on =
             options->join && (!strcmp(row->name, "notice") || !strcmp(row->name, "log-file") ||
-                              !strcmp(row->name, "log-level"));
+                              !strcmp(row->name, "log-level") || !strcmp(row->name, "address"));
 
         if (!(row->flags & OPT_ARGV_ONLY) && opt_source(set, row->name) == OPT_COMMAND_LINE &&
             !passed_on)
@@ -173,6 +176,21 @@ static int options_check_name(const char *option, const char *name, size_t max, 
     return 0;
 }
 
+/* Checks the address of this host; NULL: none is given. It must have the usual spelling, in which
+ * the driver compares addresses. */
+static int options_check_address(const char *given, struct hvd_err *err)
+{
+    char usual[ADDRESS_TEXT_MAX];
+    struct address address;
+    int rc = given ? address_make(given, strlen(given), 0, &address, err) : 0;
+
+    if (rc)
+        return err_prefix(err, rc, "address");
+    if (given && strcmp(address_show_host(&address, usual), given) != 0)
+        return err_set(err, HVD_E_INVAL, "address: %s: write it as %s", given, usual);
+    return 0;
+}
+
 /* Checks the options of a host that joins. `name`: the host name of this machine, which --name
  * replaces. */
 int agent_options_join(const struct agent_options *options, const char *name, struct hvd_err *err)
@@ -192,6 +210,8 @@ int agent_options_join(const struct agent_options *options, const char *name, st
     if (rc)
         return err_prefix(err, rc, "--join");
     rc = options_check_name("--name", given, LIMIT_HOST_NAME_BYTES, err);
+    if (!rc && (rc = options_check_address(options->address, err)))
+        err_prefix(err, rc, "--join");
     if (!rc &&
         given[strspn(given, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")])
         rc = err_set(err, HVD_E_INVAL,
@@ -214,6 +234,8 @@ int agent_options_pass_on(const struct opt_set *set, struct buf *out)
         rc = buf_printf(out, "log-level = \"%s\"\n", options->log_level);
     if (!rc && opt_source(set, "log-file") == OPT_COMMAND_LINE)
         rc = buf_printf(out, "log-file = \"%s\"\n", options->log_file);
+    if (!rc && options->address)
+        rc = buf_printf(out, "address = \"%s\"\n", options->address);
     return rc;
 }
 
@@ -259,6 +281,8 @@ int agent_options_text(struct opt_set *set, const char *text, size_t length, str
         if (rc)
             rc = err_prefix(err, rc, "drivers");
     }
+    if (!rc)
+        rc = options_check_address(options->address, err);
     if (!rc && options->max_np && options->min_np > options->max_np)
         rc = err_set(err, HVD_E_INVAL,
                      "min-np: %" PRIu64 " is more than max-np, which is %" PRIu64

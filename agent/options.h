@@ -22,13 +22,16 @@ struct agent_options {
     struct opt_list drivers;     /* addresses of the driver, ADDRESS:PORT */
     struct opt_list storage_env; /* variables AWS_* of the driver; wiped by storage_env_take */
     uint64_t agent;              /* number of this start of an agent; 0: draw a random one */
+    char *address; /* the address at which other hosts reach this one; NULL: the agent finds it */
 
     uint64_t min_np, max_np;
     int64_t beat_us, lease_us;
     int64_t driver_grace_us, redial_us;
     int64_t kill_grace_us, notice_us;
     char *preemption;
-    int64_t stall_warning_us, stall_shutdown_us;
+    struct {
+        int64_t warning_us, shutdown_us;
+    } stall; /* of --stall-warning and --stall-shutdown */
 
     char *log_file;
     char *log_level;

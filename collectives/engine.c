@@ -35,10 +35,15 @@ int coll_engine_open(const struct coll_options *options, struct coll_engine **re
                      struct hvd_err *err)
 {
     const struct gloo_module *module;
+    /* NULL: peers are told the address at which this process listens */
+    const char *told = options->told && options->host && strcmp(options->told, options->host) != 0
+                           ? options->told
+                           : NULL;
     struct coll_engine *engine;
     int rc;
 
-    if (!options->host || strlen(options->host) >= sizeof(engine->host))
+    if (!options->host || strlen(options->host) >= sizeof(engine->host) ||
+        (told && strlen(told) >= sizeof(engine->told)))
         return err_set(
             err, HVD_E_INVAL,
             "the agent has announced no numeric address for the connections between workers; "
@@ -52,6 +57,11 @@ int coll_engine_open(const struct coll_options *options, struct coll_engine **re
                        "can change these numbers; leave out --cpu-operations gloo, or accept the "
                        "risk with --data-security none",
                        options->host);
+    if (options->carrier == COLL_BY_GLOO && told)
+        return err_set(err, HVD_E_UNSUPPORTED,
+                       "--cpu-operations gloo tells peers the address %s, which they cannot reach "
+                       "through the NAT of this host; leave out --cpu-operations gloo",
+                       options->host);
     /* A missing module of Gloo is an error now, and not only in the first round. */
     if (options->carrier == COLL_BY_GLOO && gloo_module_find(&module, err))
         return HVD_E_UNSUPPORTED;
@@ -62,12 +72,19 @@ int coll_engine_open(const struct coll_options *options, struct coll_engine **re
     memcpy(engine->host, options->host, strlen(options->host) + 1);
     engine->options = *options;
     engine->options.host = engine->host;
+    engine->options.told = NULL;
+    if (told) {
+        memcpy(engine->told, told, strlen(told) + 1);
+        engine->options.told = engine->told;
+    }
     pthread_mutex_init(&engine->mutex, NULL);
     pthread_mutex_init(&engine->gpu_mutex, NULL);
     pthread_cond_init(&engine->changed, NULL);
     rc = seal_check_openssl(err);
     if (!rc)
         rc = meet_open(engine->host, &engine->meet, err);
+    if (!rc && told)
+        rc = meet_announce(engine->meet, told, err);
     if (!rc)
         rc = reaper_open(&engine->reaper, err);
     if (rc) {
@@ -119,6 +136,12 @@ static void open_device(void *arg)
     struct hvd_err err = { .text = "" };
     enum link_kind kind = engine->options.carrier == COLL_BY_GLOO ? LINK_GLOO : LINK_TCP;
     int rc = link_device_open(kind, engine->host, &device, &err);
+
+    if (!rc && engine->options.told) {
+        rc = link_device_announce(device, engine->options.told, &err);
+        if (rc)
+            link_device_close(device);
+    }
 
     pthread_mutex_lock(&engine->mutex);
     engine->device = rc ? NULL : device;

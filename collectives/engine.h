@@ -42,7 +42,8 @@ typedef void coll_tried_fn(void *arg, const struct coll_tried *tried);
 #define COLL_FUSION_BYTES ((size_t)64 * 1024 * 1024)
 
 struct coll_options {
-    const char *host;          /* the numeric address at which peers reach this machine */
+    const char *host;          /* the numeric address at which this process listens for peers */
+    const char *told;          /* the one that peers are told, if NAT is between; NULL: `host` */
     enum coll_carrier carrier; /* the kind of links (HVD_CPU_OPERATIONS) */
     /* true: members of one host use links too, not shared memory: each rank counts as a host of its
      * own */

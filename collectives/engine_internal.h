@@ -18,7 +18,7 @@ struct coll_engine {
     struct coll_options options;
     struct meet *meet;
     struct reaper *reaper;
-    char host[64];
+    char host[64], told[64]; /* what options.host and options.told point to */
 
     pthread_mutex_t gpu_mutex; /* protects the fields below it; never held together with `mutex` */
     const struct gpu_device *_Atomic gpu; /* the GPU of this process; NULL: none is used so far */

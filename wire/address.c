@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Returns the error code for the errno of a call with an address. Values of errno that have the
  * same remedy (start the other side, choose another name, raise a limit ...) become the same
@@ -125,6 +126,22 @@ uint16_t address_port(const struct address *address)
     if (address->at.ss_family == AF_INET6)
         return ntohs(((const struct sockaddr_in6 *)(const void *)&address->at)->sin6_port);
     return 0;
+}
+
+/* Asks the kernel by binding a socket to the address, at any port. */
+bool address_is_own(const char *host)
+{
+    struct address address = { .length = 0 };
+    bool own;
+    int fd;
+
+    if (address_make(host, strlen(host), 0, &address, NULL))
+        return false;
+    fd = socket(address.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    own = fd >= 0 && !bind(fd, (const struct sockaddr *)&address.at, address.length);
+    if (fd >= 0)
+        close(fd);
+    return own;
 }
 
 /* Makes the address of a Unix socket from a path, or from "@name", which stands for an abstract

@@ -31,6 +31,8 @@ const char *address_show(const struct address *address, char text[ADDRESS_TEXT_M
  * Returns `text`. */
 const char *address_show_host(const struct address *address, char text[ADDRESS_TEXT_MAX]);
 uint16_t address_port(const struct address *address); /* 0: a Unix socket */
+/* True: a program can listen on this numeric address here, as it is one of this machine. */
+bool address_is_own(const char *host);
 
 /* Makes the address of a Unix socket: "@name" is an abstract name, any other name is a path.
  * HVD_E_LIMIT: an abstract name is too long. For a path that is too long for the kernel, the

@@ -262,8 +262,8 @@ static int join_job(struct worker *worker, struct hvd_err *err)
     const struct msg_welcome_worker *welcome = &worker->welcome.u.welcome_worker;
     const char *agent = getenv("HVD_AGENT");
     const char *text = getenv("HVD_INCARNATION");
-    char host[LIMIT_HOST_NAME_BYTES + 1];
-    const char *state;
+    char host[LIMIT_HOST_NAME_BYTES + 1], told[LIMIT_HOST_NAME_BYTES + 1];
+    const char *state, *here;
     struct page *page;
     int rc;
 
@@ -293,18 +293,22 @@ static int join_job(struct worker *worker, struct hvd_err *err)
     page = session_thread_page(worker->session);
     worker->events.recorder = page->bytes >= sizeof(*page) ? &page->recorder : NULL;
     /* The agent's address "state" has the address of this host, under which peers reach it: this
-     * worker listens there too. */
+     * worker listens there too, or, behind NAT, at the address "here" of the agent. */
     state = addresses_find(&welcome->addresses, "state");
-    if (!state || addresses_host(state, host, sizeof(host)))
-        snprintf(host, sizeof(host), "%s", LOOPBACK);
+    here = addresses_find(&welcome->addresses, "here");
+    if (!state || addresses_host(state, told, sizeof(told)))
+        snprintf(told, sizeof(told), "%s", LOOPBACK);
+    if (!here || addresses_host(here, host, sizeof(host)))
+        snprintf(host, sizeof(host), "%s", told);
     worker->options.host = host;
+    worker->options.told = told;
     worker->options.stuck = worker_is_unusable;
     worker->options.remark = worker_on_remark;
     worker->options.tried = worker_on_tried;
     worker->options.arg = worker;
     worker->options.slow_us = welcome->stall_warning_us;
     rc = coll_engine_open(&worker->options, &worker->engine, err);
-    worker->options.host = NULL;
+    worker->options.host = worker->options.told = NULL;
     worker->gpu.engine = worker->engine;
     return rc ? rc : rounds_use_engine(worker->rounds, worker->engine, err);
 }

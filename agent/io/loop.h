@@ -17,6 +17,7 @@ struct tls;
 struct agent_loop_config {
     struct agent_config core;
     struct msg_texts drivers;    /* the addresses of the driver; copied */
+    const char *address;         /* borrowed: where other hosts reach this one; NULL: not given */
     struct tls *tls;             /* borrowed while the loop lives, as are the texts of `core` */
     struct agent_socket *socket; /* borrowed, already taken; agent_loop_free releases it */
     const char *job_id;          /* borrowed: tells this job from other jobs of the same name */

@@ -7,9 +7,11 @@
 #include "agent/io/loop_internal.h"
 
 #include "os/clock.h"
+#include "wire/address.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The thread that moves commits has the result of a FETCH: the worker that asked gets it. */
 static void commits_on_fetched(void *arg, uint64_t requester, const struct msg *fetched)
@@ -47,13 +49,17 @@ void loop_commits_release(struct agent_loop *loop)
 }
 
 /* Serves commits on the address from which this host reaches the driver, because other agents can
- * reach this address. */
+ * reach this address; or on the address that the operator has given. If that one belongs to another
+ * machine, which translates it (NAT), the agent listens on its own and announces the other one. */
 void loop_commits_driver_up(struct agent_loop *loop)
 {
+    const char *given = loop->config.address;
     char host[ADDRESS_TEXT_MAX];
 
     snapshots_tidy(loop->snapshots, clock_now_us());
-    if (!driver_link_local_host(loop->driver, host))
+    if (given && address_is_own(given))
+        state_thread_listen(loop->state, given);
+    else if (!driver_link_local_host(loop->driver, host))
         state_thread_listen(loop->state, host);
 }
 
@@ -70,25 +76,40 @@ void loop_commits_key(struct agent_loop *loop, const struct msg *msg)
                     msg->round);
 }
 
-/* Writes the address where this agent serves commits. Returns `text`; NULL: it serves none. */
+/* Writes the address where other agents find the commits that this one serves: the host that the
+ * operator has given, with the port of the listener. Returns `text`; NULL: it serves none. */
 const char *loop_commits_address(struct agent_loop *loop, char text[STATE_CONTACT_MAX])
 {
-    const char *address = state_thread_address(loop->state);
+    const char *address = state_thread_address(loop->state), *given = loop->config.address;
+    bool six = given && strchr(given, ':');
 
-    snprintf(text, STATE_CONTACT_MAX, STATE_ADDRESS_KIND "%s", address ? address : "");
-    return address ? text : NULL;
+    if (!address)
+        return NULL;
+    if (given)
+        snprintf(text, STATE_CONTACT_MAX, STATE_ADDRESS_KIND "%s%s%s%s", six ? "[" : "", given,
+                 six ? "]" : "", strrchr(address, ':'));
+    else
+        snprintf(text, STATE_CONTACT_MAX, STATE_ADDRESS_KIND "%s", address);
+    return text;
 }
 
-/* Sends a worker its welcome, with the address where this agent serves commits. Without such an
- * address the list of addresses is empty. */
+/* Sends a worker its welcome, with the address where this agent serves commits; if that is not the
+ * one on which this host listens, also with this one. Without such an address the list of addresses
+ * is empty. */
 int loop_commits_welcome(struct agent_loop *loop, uint32_t worker, const struct msg *msg,
                          struct hvd_err *err)
 {
-    char text[STATE_CONTACT_MAX];
-    const char *texts[] = { loop_commits_address(loop, text) };
+    char text[STATE_CONTACT_MAX], here[STATE_CONTACT_MAX];
+    const char *address = state_thread_address(loop->state);
+    const char *texts[] = { loop_commits_address(loop, text), here };
     struct msg welcome = *msg;
+    size_t count = texts[0] ? 1 : 0;
 
-    welcome.u.welcome_worker.addresses = (struct msg_texts){ texts, texts[0] ? 1 : 0 };
+    if (count && strcmp(text + strlen(STATE_ADDRESS_KIND), address) != 0) {
+        snprintf(here, sizeof(here), "here=%s", address);
+        count++;
+    }
+    welcome.u.welcome_worker.addresses = (struct msg_texts){ texts, count };
     return workers_link_send(loop->workers, worker, &welcome, err);
 }
 

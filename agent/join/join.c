@@ -258,19 +258,25 @@ static void join_on_msg(void *arg, const struct msg *msg)
     }
 }
 
-/* The driver is connected, and both sides have proved the token: asks to be let in. */
+/* The driver is connected, and both sides have proved the token: asks to be let in. The driver
+ * compares the address of this end of the connection with the one that it sees; an address that the
+ * operator has given is not compared. */
 static void join_on_opened(void *arg)
 {
     struct join *join = arg;
+    char address[ADDRESS_TEXT_MAX] = "";
     const struct msg msg = {
         .type = MSG_JOIN,
         .u.join = {.minor = PROTO_MINOR,
                    .version = HVD_VERSION_TEXT,
                    .host = join->config->name,
                    .join = join->number,
-                   .slots = join->config->slots}
+                   .slots = join->config->slots,
+                   .address = address}
     };
 
+    if (join->config->address_given || conn_local_host(join->conn, address))
+        address[0] = '\0';
     join->state = STATE_GREETING;
     (void)!conn_send(join->conn, &msg, NULL);
 }

@@ -20,6 +20,7 @@ struct join_config {
     const struct token *token;
     const char *name; /* name of this host in the job */
     uint32_t slots;
+    bool address_given; /* `more` names the address at which other hosts reach this one */
     int64_t timeout_us; /* how long to wait for the first driver; TIME_NEVER: for ever */
     int64_t notice_us;  /* time from SIGTERM until the agent and its workers are ended */
     const char *more;   /* lines that are added to the settings of each agent; "": none */

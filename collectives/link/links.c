@@ -13,7 +13,9 @@ struct link_device {
     enum link_kind kind;
     const struct gloo_module *module; /* used for LINK_GLOO, as is the field `gloo` */
     struct gloo_device *gloo;
-    struct endpoint tcp; /* used for LINK_TCP, as is the field `speed` */
+    struct endpoint tcp; /* used for LINK_TCP, as are the next two fields */
+    struct endpoint
+        told; /* the address that peers are told: that of `tcp`, or the other side of a NAT */
     struct tcp_speed *speed;
 };
 
@@ -33,6 +35,8 @@ int link_device_open(enum link_kind kind, const char *host, struct link_device *
         rc = gloo_module_find(&device->module, err);
     else
         rc = tcp_link_host(host, &device->tcp, err);
+    if (!rc)
+        device->told = device->tcp;
     if (!rc && kind == LINK_GLOO)
         rc = device->module->device_open(host, &device->gloo, err);
     if (!rc && kind != LINK_GLOO && speed_create(&device->speed))
@@ -44,6 +48,14 @@ int link_device_open(enum link_kind kind, const char *host, struct link_device *
     else
         *ret_device = device;
     return rc;
+}
+
+/* Tells peers another address than the one at which the links listen (links.h). */
+int link_device_announce(struct link_device *device, const char *host, struct hvd_err *err)
+{
+    if (device->kind != LINK_TCP || endpoint_parse(host, 0, &device->told))
+        return err_set(err, HVD_E_INVAL, "\"%s\" is no numeric address; give an IP address", host);
+    return 0;
 }
 
 /* Closes the device, after all its links were freed. NULL is allowed. */
@@ -63,5 +75,5 @@ int link_create(struct link_device *device, const struct link_spec *spec, struct
 {
     if (device->kind == LINK_GLOO)
         return device->module->link_create(device->gloo, spec, ret_link, err);
-    return tcp_link_create(&device->tcp, device->speed, spec, ret_link, err);
+    return tcp_link_create(&device->tcp, &device->told, device->speed, spec, ret_link, err);
 }

@@ -14,6 +14,10 @@ enum link_kind { LINK_GLOO, LINK_TCP };
 struct link_device;
 int link_device_open(enum link_kind kind, const char *host, struct link_device **ret_device,
                      struct hvd_err *err) MUST_CHECK;
+/* Peers are told this address in place of the one at which links listen, as a device translates it
+ * (NAT). Called before the first link is made, for LINK_TCP. HVD_E_INVAL: no numeric address. */
+int link_device_announce(struct link_device *device, const char *host,
+                         struct hvd_err *err) MUST_CHECK;
 /* The caller has freed all links of the device before. `device` may be NULL. */
 void link_device_close(struct link_device *device);
 

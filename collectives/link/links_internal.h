@@ -14,8 +14,9 @@
  * in the first round. */
 int tcp_link_host(const char *host, struct endpoint *ret_here, struct hvd_err *err) MUST_CHECK;
 struct tcp_speed;
-int tcp_link_create(const struct endpoint *here, struct tcp_speed *speed,
-                    const struct link_spec *spec, struct link **ret_link,
+/* Makes a link that listens at `here`, at a port of its own. Peers are told the address `told`. */
+int tcp_link_create(const struct endpoint *here, const struct endpoint *told,
+                    struct tcp_speed *speed, const struct link_spec *spec, struct link **ret_link,
                     struct hvd_err *err) MUST_CHECK;
 
 #endif

@@ -79,6 +79,7 @@ struct tcp_stranger {        /* an accepted connection that has not proved its p
 struct tcp_link {
     struct link base;
     struct tcp_address here; /* where this link listens */
+    struct endpoint told;    /* the address that peers are told, without its port */
     const struct link_round *round;
     struct tcp_speed *speed; /* the measured speeds; borrowed from the device */
     uint32_t rank;

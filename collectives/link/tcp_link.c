@@ -80,9 +80,10 @@ static int tcp_link_address(struct link *base, uint32_t rank, uint8_t *ret_bytes
                             size_t *ret_length, struct hvd_err *err)
 {
     struct tcp_link *link = tcp_of(base);
-    struct tcp_address address = link->here;
+    struct tcp_address address = { .at = link->told };
 
     (void)err;
+    address.at.port = link->here.at.port;
     memcpy(address.token, tcp_find(link, rank)->token, TCP_TOKEN_BYTES);
     tcp_address_write(&address, ret_bytes);
     *ret_length = TCP_ADDRESS_BYTES;
@@ -173,8 +174,9 @@ static const struct link_ops operations = {
 
 /* Makes a link that listens at a port of its own, and has a token for each peer. It is not
  * connected: the other side of each pair must get our address first (link.h). */
-int tcp_link_create(const struct endpoint *here, struct tcp_speed *speed,
-                    const struct link_spec *spec, struct link **ret_link, struct hvd_err *err)
+int tcp_link_create(const struct endpoint *here, const struct endpoint *told,
+                    struct tcp_speed *speed, const struct link_spec *spec, struct link **ret_link,
+                    struct hvd_err *err)
 {
     struct tcp_link *link = mem_zalloc(sizeof(*link));
     int rc = 0;
@@ -187,6 +189,7 @@ int tcp_link_create(const struct endpoint *here, struct tcp_speed *speed,
     link->round = spec->round;
     link->speed = speed;
     link->here.at = *here;
+    link->told = *told;
     link->listener = -1;
     link->wake = -1;
     pthread_mutex_init(&link->mutex, NULL);

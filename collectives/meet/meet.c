@@ -122,16 +122,15 @@ static void meet_make_room(struct meet *meet, uint64_t source, int64_t now_us)
         return;
     pthread_mutex_lock(&meet->mutex);
     crowded = meet->crowded;
-    pthread_mutex_unlock(&meet->mutex);
-    if (!crowded)
-        return;
     /* The text is the same for the same source, because the driver logs a repeated equal text only
      * once. */
     snprintf(text, sizeof(text),
              "unknown connections crowd the port at which this worker meets other workers (%s:%u), "
              "most from %s; members of the job are still met",
              meet->contact.host, meet->contact.port, source_show(report.source, shown));
-    crowded(meet->crowded_arg, text);
+    pthread_mutex_unlock(&meet->mutex);
+    if (crowded)
+        crowded(meet->crowded_arg, text);
 }
 
 /* Accepts waiting connections as strangers, at most ACCEPTED_AT_ONCE, so that many strangers do not
@@ -302,6 +301,21 @@ int meet_open(const char *host, struct meet **ret_meet, struct hvd_err *err)
     else
         *ret_meet = meet;
     return rc;
+}
+
+/* Puts `host` into the contact (meet.h). The thread of meet reads the contact's host for a remark,
+ * under the mutex. */
+int meet_announce(struct meet *meet, const char *host, struct hvd_err *err)
+{
+    struct endpoint endpoint;
+
+    if (strlen(host) >= sizeof(meet->contact.host) || endpoint_parse(host, 0, &endpoint))
+        return err_set(err, HVD_E_INVAL, "\"%s\" is no numeric address; give an IP address", host);
+    pthread_mutex_lock(&meet->mutex);
+    memcpy(meet->contact.host, host, strlen(host) + 1);
+    meet_contact_write(&meet->contact, meet->contact_text);
+    pthread_mutex_unlock(&meet->mutex);
+    return 0;
 }
 
 /* Sets the owner's callback for a crowded port (meet.h); meet's thread reads it under the mutex. */

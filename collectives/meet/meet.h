@@ -19,6 +19,9 @@ struct meet_round; /* the membership of this process in one round */
 
 /* Listens at `host`, a numeric address of this machine, and starts the thread of meet. */
 int meet_open(const char *host, struct meet **ret_meet, struct hvd_err *err) MUST_CHECK;
+/* Peers are told this address in place of the one at which meet listens, as a device translates it
+ * (NAT). Called before the contact is given to any peer. HVD_E_INVAL: it is no numeric address. */
+int meet_announce(struct meet *meet, const char *host, struct hvd_err *err) MUST_CHECK;
 /* Sets a callback for the time when too many strangers (connections of unknown processes) come to
  * the port. The thread of meet then calls `crowded`, at most once in 10 s; `text` says what
  * happens. */

@@ -16,7 +16,8 @@ enum event_kind {
     EVENT_AGENT_FAILED, /* no agent could be started on `host`; `text` says why */
     /* The agent of connection `peer` has sent `msg`. The agent has proved by its key that it is the
      * agent of `host`, or by a token that it may join: then `host` is TOKEN_PEER and the token's
-     * id. The first message of a connection is a HELLO_AGENT, or a JOIN. */
+     * id. `text`: from which address the connection comes ("10.0.0.7:4321"); NULL: not known. The
+     * first message of a connection is a HELLO_AGENT, or a JOIN. */
     EVENT_MSG,
     EVENT_CLOSED, /* the connection `peer` is gone; `text` says why */
     /* So many strangers (clients without a key of the job) dial the port for agents that agents may

@@ -72,6 +72,42 @@ static void join_refuse(struct core *core, uint32_t peer, const char *name, int 
     tell_join_close(core, peer, why);
 }
 
+/* True: the driver sees the host at another address than the host itself, so a device on the way
+ * translates addresses (NAT). `own` is "10.0.0.7", `seen` "10.0.0.7:4321" or "[fd00::7]:4321". Not
+ * compared: the interface of a link-local address ("%eth0"), whose name the other side does not
+ * know, and the prefix with which an IPv6 socket shows an IPv4 address. */
+static bool join_is_translated(const char *own, const char *seen)
+{
+    static const char prefix[] = "::ffff:";
+    bool bracketed = seen[0] == '[';
+    size_t length = bracketed ? strcspn(++seen, "]%") : strcspn(seen, ":");
+
+    if (!strncmp(seen, prefix, strlen(prefix)) && memchr(seen, '.', length)) {
+        seen += strlen(prefix);
+        length -= strlen(prefix);
+    }
+    return strcspn(own, "%") != length || memcmp(own, seen, length) != 0;
+}
+
+/* Returns why no other host can connect to the workers of this one, as far as its JOIN shows; NULL:
+ * nothing is known against it. A host that is in the job already is not judged again: a driver that
+ * has moved may be the only one that the host reaches by NAT. */
+static const char *join_judge_address(struct core *core, const struct event *event,
+                                      const struct core_host *host)
+{
+    const char *own = event->msg->u.join.address;
+
+    if (!own || !own[0] || !event->text || (host && (host->taken || host->join.here)) ||
+        !join_is_translated(own, event->text))
+        return NULL;
+    return tell_text(
+        core,
+        "its address is %.64s, but its connection comes from %.64s: the host is behind "
+        "NAT, and the other hosts cannot connect to its workers; give hvd-agent "
+        "--address, with the address at which they can",
+        own, event->text);
+}
+
 /* Decides about the JOIN of a host. NULL: the host may join, and the use of its token is recorded.
  * Otherwise returns why it may not, with the error code in *ret_code. */
 static const char *join_judge(struct core *core, const struct event *event, int *ret_code)
@@ -90,6 +126,9 @@ static const char *join_judge(struct core *core, const struct event *event, int 
         return tell_text(core, "the name of the host is not valid: %s", err.text);
     if (!join->slots || !join->join)
         return "the host has no slots, or its process no number";
+    why = join_judge_address(core, event, host);
+    if (why)
+        return why;
     *ret_code = HVD_E_EXISTS;
     if (host && host->join.connected && host->join.number != join->join)
         return tell_text(core,

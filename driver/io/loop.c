@@ -481,6 +481,7 @@ static void loop_on_peer_msg(void *arg, uint32_t number, const struct msg *msg)
                            .peer = number,
                            .host = proved->name,
                            .key_version = proved->number,
+                           .text = server_seen(loop->server, number),
                            .msg = msg };
     int64_t now_us = clock_now_us();
     /* The output of a worker that does not run on the agent's host is neither shown nor kept. */

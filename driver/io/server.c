@@ -332,6 +332,15 @@ const struct tls_peer *server_proved(const struct server *server, uint32_t numbe
     return peer && peer->conn ? conn_proved(peer->conn) : NULL;
 }
 
+/* Returns the address from which this connection comes, "10.0.0.7:4321". NULL: no open connection
+ * has this number. */
+const char *server_seen(const struct server *server, uint32_t number)
+{
+    const struct peer *peer = number < server->peers.count ? server->peers.items[number] : NULL;
+
+    return peer && peer->conn ? conn_peer(peer->conn) : NULL;
+}
+
 /* Returns the connection with this number, and adds a reference, for an item of the queue. */
 struct peer *server_peer(struct server *server, uint32_t number)
 {

@@ -44,6 +44,10 @@ bool server_has_loopback_peer(const struct server *server);
  * connection has the number. The result is borrowed until the next event of the connection. */
 const struct tls_peer *server_proved(const struct server *server, uint32_t number);
 
+/* Returns the address from which this connection comes, "10.0.0.7:4321"; NULL: no connection has
+ * the number. Borrowed as the result of server_proved. */
+const char *server_seen(const struct server *server, uint32_t number);
+
 /* Returns the connection that has this number now. NULL: no connection has it. The caller releases
  * it with peer_release. */
 struct peer *server_peer(struct server *server, uint32_t number) MUST_CHECK;

@@ -6,6 +6,7 @@
 #     train_networks.sh ELASTIC PUPIL
 . "$(dirname "$0")/../shell/lib.sh"
 . "$(dirname "$0")/../shell/networks.sh"
+. "$(dirname "$0")/../shell/train.sh"
 networks_begin "$@"
 
 STATE_MIB=16
@@ -37,15 +38,6 @@ train() {
 
 # N further steps of rank 0 in this round
 steps() { await "$made" "^$round 0 " "$1"; }
-
-# No step is left out, and none but those after the last commit is made again. A worker that leaves may say its
-# last step when the others are in the next round.
-no_step_lost() {
-  awk '$3 > step + 1 || $1 >= round && $3 < step - 1 {
-      print "step " $3 " in round " $1 ", after step " step " in round " round; exit 1 }
-    $1 > round { round = $1 }
-    $3 > step { step = $3 }' "$made" >wrong || die "$(cat wrong)"
-}
 
 stop() {
   no_step_lost

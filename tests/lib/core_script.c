@@ -424,8 +424,8 @@ static int do_closed(struct words *words)
     return tape_step(tape, &(struct event){ .kind = EVENT_CLOSED, .peer = peer, .text = "reset" });
 }
 
-/* "join HOST* [slots=N] [number=N] [token=ID] [version=V]": the process of HOST joins, over a
- * connection of its own, which the script calls HOST*. */
+/* "join HOST* [slots=N] [number=N] [token=ID] [version=V] [address=A seen=A:PORT]": the process of
+ * HOST joins, over a connection of its own, which the script calls HOST*. */
 static int do_join(struct words *words)
 {
     struct core_tape *tape = words->tape;
@@ -443,7 +443,9 @@ static int do_join(struct words *words)
                            .version = version ? version : HVD_VERSION_TEXT,
                            .host = name ? name : called,
                            .join = script_number(script_value(words, "number"), 3),
-                           .slots = (uint32_t)script_number(script_value(words, "slots"), 1) };
+                           .slots = (uint32_t)script_number(script_value(words, "slots"), 1),
+                           .address = script_value(words, "address") };
+    tape->seen = script_value(words, "seen");
     tape->proved = script_value(words, "proved") ? script_value(words, "proved") : proved;
     rc = tape_hello(tape, host, &msg);
     tape->proved = NULL;

@@ -280,6 +280,7 @@ int tape_hello(struct core_tape *tape, struct tape_host *host, struct msg *msg)
                                             .peer = peer,
                                             .host = tape->proved ? tape->proved : host->name,
                                             .key_version = tape->epoch,
+                                            .text = tape->seen,
                                             .msg = msg });
 }
 

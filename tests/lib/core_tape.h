@@ -71,6 +71,7 @@ struct core_tape {
     uint64_t traced, epoch; /* epoch: of the key of a hello's agent; 0: not compared */
     bool show, over, asked, keys;
     const char *proved; /* by a hello; NULL: its own host */
+    const char *seen;   /* the address from which a hello comes; NULL: not known */
     int exit_code;
     char wrong[2048];
 };

@@ -4,9 +4,11 @@
 #
 #     join_token token
 #     join_host s1 '' 127.0.0.1:7700     its log is join-s1.log
+#     token_file=other join_host s2 ...  with the token of another file
 #     join_leave s1                      SIGTERM
 #     join_left s1                       it has ended, with 0
 declare -A joined=()
+token_file=token
 
 # join_token FILE: a file with a token of its own making.
 join_token() { od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$1"; }
@@ -18,8 +20,14 @@ join_host() {
   mkdir -p "$folder/$name"
   # shellcheck disable=SC2086 # the prefix has several words
   BODY_TEST=$folder XDG_STATE_HOME=$folder/$name exec_in_background "join-$name.log" $prefix \
-    "$(dirname "$elastic")/../agent/hvd-agent" --join "$places" --token-file token --name "$name" "$@"
+    "$(dirname "$elastic")/../agent/hvd-agent" --join "$places" --token-file "$token_file" --name "$name" "$@"
   joined[$name]=$!
+}
+
+# refused NAME CODE TEXT: the process has ended with this code, and its log has one such line.
+refused() {
+  join_left "$1" "$2"
+  [ "$(grep -cE "$3" "join-$1.log")" = 1 ] || die "$1 does not say once '$3': $(cat "join-$1.log")"
 }
 
 exec_in_background() {

@@ -49,3 +49,12 @@ all_right() {
     die "an end that is not '$right': $(cat "$folder/found")"
   fi
 }
+
+# No step is left out, and none but those after the last commit is made again. A worker that leaves may say its
+# last step when the others are in the next round.
+no_step_lost() {
+  awk '$3 > step + 1 || $1 >= round && $3 < step - 1 {
+      print "step " $3 " in round " $1 ", after step " step " in round " round; exit 1 }
+    $1 > round { round = $1 }
+    $3 > step { step = $3 }' "$made" >wrong || die "$(cat wrong)"
+}

@@ -117,6 +117,43 @@ TAPE_CASE(
     "    | close b*: the connection has not proved a token\n"
     "join c* name=-o\nview\n")
 
+#define BEHIND_NAT                                                                                \
+    "its address is 192.168.5.2, but its connection comes from 10.77.1.2:4321: the host is "      \
+    "behind "                                                                                     \
+    "NAT, and the other hosts cannot connect to its workers; give hvd-agent --address, with the " \
+    "address at which they can\n"
+
+/* Other hosts could not connect to the workers there. The operator's word counts: then a host names
+ * no address. A host of the job is not judged again when its driver has moved. */
+TAPE_CASE(
+    a_host_behind_nat_is_refused, BEGIN
+    "token bbbbbbbb uses=1\n"
+    "join a* token=bbbbbbbb address=192.168.5.2 seen=10.77.1.2:4321 | a* < REFUSED: " BEHIND_NAT
+    "    | close a*: " BEHIND_NAT
+    "join a* token=bbbbbbbb seen=10.77.1.2:4321 | record TOKEN bbbbbbbb code 1 a\n"
+    "    | a* < WELCOME_AGENT term 1\n"
+    "    | a* < START 1\n"
+    "closed a*\n"
+    "join a* token=bbbbbbbb address=192.168.5.2 seen=10.77.1.2:4321 | a* < WELCOME_AGENT "
+    "term 1\n"
+    "    | a* < START 1\n")
+
+/* Neither the port nor the spelling of an address makes a difference. */
+TAPE_CASE(a_host_without_nat_is_let_in, BEGIN
+          "join a* address=10.0.0.7 seen=10.0.0.7:4321 | a* < WELCOME_AGENT term 1\n"
+          "    | a* < START 1\n"
+          "join b* number=4 address=10.0.0.8 seen=[::ffff:10.0.0.8]:4321 | b* < WELCOME_AGENT "
+          "term 1\n"
+          "join c* number=5 address=fe80::7%eth0 seen=[fe80::7%eth1]:4321 | c* < WELCOME_AGENT "
+          "term 1\n"
+          "join d* number=6 address=10.0.0.7 seen=10.0.0.70:4321 | d* < REFUSED: its address is "
+          "10.0.0.7, but its connection comes from 10.0.0.70:4321: the host is behind NAT, and "
+          "the other hosts cannot connect to its workers; give hvd-agent --address, with the "
+          "address at which they can\n"
+          "    | close d*: its address is 10.0.0.7, but its connection comes from "
+          "10.0.0.70:4321: the host is behind NAT, and the other hosts cannot connect to its "
+          "workers; give hvd-agent --address, with the address at which they can\n")
+
 TAPE_CASE(a_host_that_leaves_is_left_in_order,
           TWO_TRAIN "join c* number=5\nwait 200ms\nhello c\nlaunched 3\nready 3\n"
                     "bye a* | close a*: the process of this host has said bye\n"
