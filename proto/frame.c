@@ -76,8 +76,8 @@ static int judge_header(const struct frame_reader *reader, struct hvd_err *err)
                        text_quote((const char *)header, FRAME_HEADER_BYTES, quoted));
     if (header[4] != PROTO_MAJOR)
         return err_set(err, HVD_E_VERSION,
-                       "the other side speaks protocol %u, and this program speaks protocol %u; "
-                       "install the same version of hvd-elastic on both sides",
+                       FRAME_OTHER_MAJOR " %u, and this program speaks protocol %u; "
+                                         "install the same version of hvd-elastic on both sides",
                        header[4], PROTO_MAJOR);
     if (!kind && !is_skipped(reader))
         return err_set(err, HVD_E_PROTO, MSG_UNKNOWN, header_type(header));

@@ -20,6 +20,9 @@
 #define FRAME_HEADER_BYTES 12
 #define FRAME_MAY_SKIP     0x1u
 
+/* The error about a frame of another major version begins so. */
+#define FRAME_OTHER_MAJOR "the other side speaks protocol"
+
 struct frame {
     uint16_t type;
     uint8_t flags;

@@ -26,6 +26,24 @@ static bool feed_goes_on(const struct conn *conn)
            (!conn->in.held || conn->in.reading_now);
 }
 
+/* PROTOCOL.md, F3: tells a peer that greets with another major version why its connection ends: the
+ * peer finds another version in the header of this REFUSED, too. The bytes are written at once,
+ * because the connection breaks next. */
+static void feed_refuse_version(struct conn *conn, const char *why)
+{
+    const struct msg msg = {
+        .type = MSG_REFUSED, .u.refused = {HVD_E_VERSION, why}
+    };
+    struct buf frame;
+
+    if (conn->greeted || conn->dialled || conn->ended || conn_unsent(conn))
+        return;
+    buf_init(&frame, FRAME_HEADER_BYTES + LIMIT_GREETING_BODY_BYTES);
+    if (!msg_encode(&msg, &frame, NULL))
+        (void)conn_stream_put(conn, frame.data, frame.length);
+    buf_release(&frame);
+}
+
 /* Decodes the frames that have arrived as a whole, and gives their messages to the owner of the
  * connection, until the rest is no whole frame, or the owner holds or closes the connection. */
 void conn_feed(struct conn *conn)
@@ -48,6 +66,8 @@ void conn_feed(struct conn *conn)
         }
         /* PROTOCOL.md, F3: the connection is broken, because it is not known where the next frame
          * begins */
+        if (rc == HVD_E_VERSION)
+            feed_refuse_version(conn, err.text);
         if (rc < 0)
             conn_break(conn, err.text);
         if (rc <= 0) /* 0: the frame is not complete yet */

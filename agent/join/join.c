@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "os/clock.h"
 #include "proto/catalog.h"
+#include "proto/frame.h"
 #include "seal/seal.h"
 #include "wire/conn.h"
 
@@ -281,11 +282,19 @@ static void join_on_opened(void *arg)
     (void)!conn_send(join->conn, &msg, NULL);
 }
 
-/* The connection to the driver is lost, or could not be made; it frees itself. */
+/* The connection to the driver is lost, or could not be made; it frees itself. A driver that has
+ * proved the token and speaks another major version will not let this host in. */
 static void join_on_closed(void *arg, const char *why)
 {
     struct join *join = arg;
 
+    if (join->state == STATE_GREETING && !join->was_in && strstr(why, FRAME_OTHER_MAJOR)) {
+        log_error(NET, "the driver at %s does not let this host join: %s", conn_peer(join->conn),
+                  why);
+        join->conn = NULL;
+        join_finish(join, JOIN_REFUSED);
+        return;
+    }
     join->conn = NULL;
     join_down(join, why);
 }

@@ -13,6 +13,7 @@
 #include "driver/core/event.h"
 #include "os/clock.h"
 #include "proto/catalog.h"
+#include "proto/frame.h"
 #include "wire/listener.h"
 
 #include <stdlib.h>
@@ -118,11 +119,16 @@ static void server_on_msg(void *arg, const struct msg *msg)
     peer_gone(peer, err.text);
 }
 
-/* The agent has closed the connection, or it is lost. */
+/* The agent has closed the connection, or it is lost. An agent of another version has proved its
+ * key and comes again: the operator must know. */
 static void server_on_closed(void *arg, const char *why)
 {
     struct peer *peer = arg;
+    unsigned held;
 
+    if (!peer->open && strstr(why, FRAME_OTHER_MAJOR) &&
+        log_limit_pass(&peer->server->refused, clock_now_us(), &held))
+        log_warning(NET, "%s: an agent is refused: %s", conn_peer(peer->conn), why);
     log_debug(NET, "%s: the connection to this agent is closed: %s", conn_peer(peer->conn), why);
     peer_gone(peer, why);
 }

@@ -2,29 +2,17 @@
 # Tokens that do not let a host join, names that are taken, and hosts that two sources must name: each
 # refusal is one clear line on the host, and one in the log of the driver.
 #
-#     join_refusals.sh ELASTIC TRAINER
+#     join_refusals.sh ELASTIC TRAINER JOINERS
 . "$(dirname "$0")/../shell/lib.sh"
 . "$(dirname "$0")/../shell/join.sh"
+joiners=$(realpath "$3")
 test_begin "$@"
 join_token token
 port=$((20000 + $$ % 10000))
 place=127.0.0.1:$port
 
-# refused NAME CODE TEXT: the process has ended with this code, and its log has one such line.
-refused() {
-  join_left "$1" "$2"
-  [ "$(grep -cE "$3" "join-$1.log")" = 1 ] || die "$1 does not say once '$3': $(cat "join-$1.log")"
-}
-
 # with FILE NAME WORDS...: a host joins with the token in FILE
-with() {
-  cp "$1" token.now
-  mv token token.job
-  mv token.now token
-  join_host "$2" '' "$place" --join-timeout 20s "${@:3}"
-  await "join-$2.log" .
-  mv token.job token
-}
+with() { token_file=$1 join_host "$2" '' "$place" --join-timeout 20s "${@:3}"; }
 
 start -np 1 --max-np 4 --discovery join --token-file token --port $port --listen 127.0.0.1 --beat 200ms --lease 5s \
   "$trainer" --say "$say"
@@ -77,7 +65,31 @@ await_round 3
 refused wrong 1 'the token is wrong, or that driver is one of another job'
 grep -q 'turned away, the peer has another key' "$err" || die 'the driver does not say that a host has another key'
 
-# the secret of a token is nowhere in the job's store or log
+# a process that dials again is the same host; another one of its name is refused; a second JOIN on one connection is a
+# fault, which ends that connection
+"$joiners" twice "$place" token twin >twice.out || die "joiners: $(cat twice.out)"
+[ "$(cut -d : -f 1,2 twice.out | sed 's/, code.*//' | sort | uniq -c | tr -s ' \n' ' ')" = \
+  ' 1 connection 1 is closed: the other side closed the connection 1 connection 1 is welcomed'\
+' 1 connection 2 is closed: the other side closed the connection 1 connection 2 is welcomed'\
+' 1 connection 3 is closed: the other side closed the connection 1 twin: refused ' ] || die "twice: $(cat twice.out)"
+grep -q 'twin: refused, code -[0-9]*: the name twin is that of a living host of the job; give each' twice.out ||
+  die "twice: $(cat twice.out)"
+grep -q 'JOIN.*the connection to this agent is closed' "$err" || die 'the driver does not say that a JOIN came twice'
+
+# another major version, on either side
+"$joiners" major "$place" token newer >major.out || die "joiners: $(cat major.out)"
+grep -q 'newer: refused, code -[0-9]*: the other side speaks protocol 2, and this program speaks protocol 1; install' major.out ||
+  die "another version: $(cat major.out)"
+[ "$(grep -c 'an agent is refused: the other side speaks protocol 2, and this program speaks protocol 1; install' "$err")" = 1 ] ||
+  die 'the driver does not say that an agent has another version'
+BODY_TEST=$folder "$joiners" driver 127.0.0.1 token >driver.out 2>&1 &
+newer=$!
+await driver.out '^listens at'
+join_host old '' "$(sed -n 's/^listens at //p' driver.out)"
+refused old 3 'the driver at .* does not let this host join: the other side speaks protocol 2'
+kill $newer
+
+# the secret of a token is nowhere# the secret of a token is nowhere in the job's store or log
 for secret in "$(cat token)" "$(cat once)"; do
   if grep -rqF "$secret" "$state" "$err"; then die 'a token was written down'; fi
 done
