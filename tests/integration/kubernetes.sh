@@ -36,6 +36,12 @@ probe train-agent-0 'the agent of job train on host train-agent-0 is connected t
 probe driver-1 ok
 [ "$(stat -c %a claims/train-driver/job)" = 2700 ] || die "the folder of the driver has mode $(stat -c %a claims/train-driver/job)"
 
+# no pod writes to its root; a program of the user may write to /tmp of an agent
+for pod in train-agent-0 driver-1; do
+  if pod_exec $pod touch /file 2>touch.out || ! grep -q 'Read-only' touch.out; then die "$pod can write to /: $(cat touch.out)"; fi
+done
+pod_exec train-agent-0 touch /tmp/file || die 'a program cannot write to /tmp'
+
 # the first process of a pod reaps a process that has lost its parent there
 for pod in train-agent-0 driver-1; do
   orphan=$(pod_exec $pod sh -c 'sh -c "echo \$\$" & exec true')

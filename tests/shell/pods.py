@@ -108,7 +108,8 @@ def check_pods(thing: Object) -> list[str]:
         faults.append(f"{where}: gets a token for the API server, which it does not need")
     for container in containers(spec):
         context = container.get("securityContext", {})
-        if context.get("allowPrivilegeEscalation") is not False or context.get("capabilities") != {"drop": ["ALL"]}:
+        rights = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+        if context != rights:
             faults.append(f"{where}: {container['name']} has rights that it does not need")
         ports = {port["name"] for port in container.get("ports", [])}
         for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
@@ -173,7 +174,7 @@ def quoted(entries: list[str]) -> str:
 
 
 def mounts(spec: Object, container: Object) -> list[str]:
-    """KIND NAME PATH SUBPATH MODE, for each mount: KIND is claim, secret or memory, MODE rw or ro."""
+    """KIND NAME PATH SUBPATH MODE, for each mount: KIND is claim, secret, memory or scratch, MODE rw or ro."""
     lines = []
     for mount in container.get("volumeMounts", []):
         volume = next(entry for entry in spec["volumes"] if entry["name"] == mount["name"])
@@ -183,6 +184,8 @@ def mounts(spec: Object, container: Object) -> list[str]:
             kind, name = "secret", volume["secret"]["secretName"]
         elif volume.get("emptyDir", {}).get("medium") == "Memory":
             kind, name = "memory", str(volume["emptyDir"]["sizeLimit"]).removesuffix("i")
+        elif volume.get("emptyDir") == {}:
+            kind, name = "scratch", volume["name"]
         else:
             raise SystemExit(f"{mount['name']}: a kind of volume that this program does not know")
         mode = "ro" if mount.get("readOnly") else "rw"

@@ -72,6 +72,9 @@ pod_run() {
 
 pod_start() { # TEMPLATE POD NET
   local pod=$2
+  rm -rf "pods/$pod.scratch" # an emptyDir is that of one pod
+  mkdir -m 777 "pods/$pod.scratch"
+  chmod 777 "pods/$pod.scratch"
   eval "$(python3 "$pods_tool" pod "$manifests" "$1")"
   pod_template[$pod]=$1
   for mount in "${pod_mounts[@]}"; do

@@ -11,8 +11,7 @@ root=$folder/pods/$pod
 mount --make-rprivate /
 mkdir -p "$root"
 mount -t tmpfs -o mode=755 tmpfs "$root"
-mkdir -p "$root"/{usr,etc,proc,dev,tmp,opt/train} "$root$build" "$root$folder/seen"
-chmod 1777 "$root/tmp"
+mkdir -p "$root"/{usr,etc,proc,dev,opt/train}
 for name in bin sbin lib lib64; do
   [ ! -L "/$name" ] || ln -s "usr/$name" "$root/$name"
 done
@@ -22,8 +21,6 @@ mount -t proc proc "$root/proc"
 cp /etc/passwd /etc/group /etc/ld.so.cache /etc/nsswitch.conf "$root/etc/"
 : >"$root/etc/hosts"
 mount --bind hosts "$root/etc/hosts"
-mount --bind "$build" "$root$build"
-mount --bind seen "$root$folder/seen"
 # the image
 mount -t tmpfs -o mode=755 tmpfs "$root/usr/local/bin"
 ln -s "$elastic" "$build/agent/hvd-agent" "$root/usr/local/bin"
@@ -35,11 +32,18 @@ for mount in "${mounts[@]}"; do
   case $kind in
     claim) mount --bind "claims/$name/$part" "$root$path" ;;
     secret) mount --bind "secrets/$name" "$root$path" ;;
+    scratch) mount --bind "pods/$pod.scratch/$part" "$root$path" ;;
     memory) mount -t tmpfs -o "size=$name,mode=777" tmpfs "$root$path" ;;
   esac
   [ "$mode" = rw ] || mount -o remount,bind,ro "$root$path"
 done
 
+# what only the test needs; it may lie below a folder of the pod
+mkdir -p "$root$build" "$root$folder/seen"
+mount --bind "$build" "$root$build"
+mount --bind seen "$root$folder/seen"
+
+mount -o remount,bind,ro "$root"
 hostname "$pod"
 exec chroot "$root" setpriv --reuid "$pod_uid" --regid "$pod_uid" --groups "$pod_gid" --no-new-privs \
   --bounding-set=-all --inh-caps=-all \
