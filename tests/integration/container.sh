@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The images of deploy/container, built by buildah, and run by crun as docker runs them: their sizes, users and files; then a
 # driver and two agents in containers whose roots cannot be written, with a training program on top of the image, in networks
-# of their own. One agent has 2 workers and the usual 64 MB of /dev/shm, the other a user that the image does not know and no
-# /dev/shm. A container of an agent is killed, an agent is killed inside of its container, a container leaves, the driver is stopped.
+# of their own. One agent has 2 workers and the usual 64 MB of /dev/shm; the other has no /dev/shm, and a user that the image
+# does not know, or users of a namespace as without root. A container of an agent is killed, an agent is killed inside of its
+# container, a container leaves, the driver is stopped.
 #
 #     container.sh C-COMPILER
 source=$(dirname "$(realpath "$0")")/count.c
@@ -113,8 +114,9 @@ if healthy driver; then die "the HEALTHCHECK of agents passes where none is: $(c
 box_signal two KILL
 box_ended two 137
 await_round 2
-start_agent two 3 1 'user 1000770000:0' 'shm 0'
+start_agent two 3 1 'subordinate 200000' 'shm 0'
 await_round 3
+[ "$(stat -c %u "/proc/$(box_first two)")" = 201000 ] || die "two runs as user $(stat -c %u "/proc/$(box_first two)")"
 
 # Only the agent in the container is killed: the first process of the container reaps its supervisor, and another agent comes.
 first=$(box_first one)

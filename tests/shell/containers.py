@@ -5,7 +5,7 @@
     containers.py exec CONFIG WORDS...                   prints the process of docker exec in the container of config.json
 
 The settings are lines: user UID:GID; word WORD; env NAME=VALUE; mount SOURCE DESTINATION ro|rw; shm BYTES (0: no /dev/shm);
-nofile NUMBER; writable yes.
+nofile NUMBER; subordinate UID: without root, as the users from that one on; writable yes.
 """
 
 from __future__ import annotations
@@ -86,6 +86,11 @@ def spec(image: Object, root: str, name: str, network: str, settings: dict[str, 
         number = int(settings["nofile"][0])
         process["rlimits"] = [{"type": "RLIMIT_NOFILE", "soft": number, "hard": number}]
     kinds: list[Object] = [{"type": kind} for kind in ("pid", "ipc", "uts", "mount")]
+    users: Object = {}
+    if "subordinate" in settings:
+        kinds.append({"type": "user"})
+        mapping = [{"containerID": 0, "hostID": int(settings["subordinate"][0]), "size": 65536}]
+        users = {"uidMappings": mapping, "gidMappings": mapping}
     return {
         "ociVersion": "1.0.2",
         "process": process,
@@ -93,6 +98,7 @@ def spec(image: Object, root: str, name: str, network: str, settings: dict[str, 
         "hostname": name,
         "mounts": mounts(settings),
         "linux": {
+            **users,
             "namespaces": [*kinds, {"type": "network", "path": network}],
             "seccomp": seccomp(),
             "maskedPaths": ["/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/scsi", "/proc/acpi"],

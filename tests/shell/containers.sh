@@ -24,6 +24,7 @@ containers_needed() {
 # The base image, and the cgroups as crun takes them. All mounts are in the namespace of the test.
 containers_begin() {
   local box
+  chmod 755 "$folder" # the users of a namespace are others than this test
   mkdir -p buildah boxes
   for box_storage in overlay vfs; do # vfs works everywhere, and copies all for each layer
     if box=$(bah from scratch 2>>buildah.log) && bah mount "$box" >>buildah.log 2>&1; then break; fi
