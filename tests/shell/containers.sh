@@ -25,7 +25,8 @@ containers_needed() {
 containers_begin() {
   local box
   chmod 755 "$folder" # the users of a namespace are others than this test
-  mkdir -p buildah boxes
+  mkdir -p buildah boxes /var/lib/containers
+  mount -t tmpfs tmpfs /var/lib/containers # buildah of root keeps a cache there, wherever its storage is
   for box_storage in overlay vfs; do # vfs works everywhere, and copies all for each layer
     if box=$(bah from scratch 2>>buildah.log) && bah mount "$box" >>buildah.log 2>&1; then break; fi
   done
