@@ -81,6 +81,7 @@ static int orphan_replay(struct store *store, const struct job_facts *facts,
                            .wall_us = facts->ended ? facts->created_wall_us : clock_wall_us() };
     struct core *core = core_create(config, NULL);
     struct action_list actions;
+    int64_t gone_us = facts->ended ? clock_wall_us() - start.wall_us : 0;
     uint64_t records;
     int rc = core ? 0 : HVD_E_NOMEM;
 
@@ -96,6 +97,14 @@ static int orphan_replay(struct store *store, const struct job_facts *facts,
             rc = core_view(core, ret_view);
         if (rc)
             err_set(err, rc, "%s", err_text(rc));
+    }
+    for (size_t i = 0; !rc && gone_us && i < ret_view->reports.count; i++) {
+        struct view_report *report = &ret_view->reports.items[i];
+
+        /* The reported values are as old as they are, and not as old as at that time of day. */
+        report->at_us -= gone_us;
+        for (size_t k = 0; k < report->point_count; k++)
+            report->points[k].at_us -= gone_us;
     }
     action_list_release(&actions);
     core_free(core);

@@ -153,7 +153,8 @@ static int cli_answer_offline(struct cli_request *request, const char *folder, s
                                              .lease_us = 2 * TIME_S };
     const struct cli_place place = { .folder = folder,
                                      .job = request->job,
-                                     .store = options->store ? &store : NULL };
+                                     .store = options->store ? &store : NULL,
+                                     .ended_too = request->verb->ended_too };
     struct table_facts facts;
     struct core_view view;
     struct buf out;
@@ -174,6 +175,8 @@ static int cli_answer_offline(struct cli_request *request, const char *folder, s
                 rc = client_print(buf_text(&out), out.length);
             if (rc)
                 err_set(err, rc, "%s", err_text(rc));
+            else if (facts.ended)
+                rc = err_set(err, HVD_E_STATE, "job %s has ended: %s", facts.job, facts.ended);
         }
         buf_release(&out);
         core_view_release(&view);

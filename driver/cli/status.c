@@ -10,4 +10,5 @@ const struct cli_verb cli_status = {
     .about = "Shows where the job stands.",
     .orphan_table = table_status,
     .repeats = true,
+    .ended_too = true,
 };

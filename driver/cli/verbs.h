@@ -55,14 +55,14 @@ struct cli_verb {
      * NULL: only a driver answers, or orphan_table. */
     int (*answer_offline)(const struct cli_request *request, const struct cli_place *place,
                           struct hvd_err *err);
-    /* For a job that has no driver: makes the answer from the view that its journal gives. NULL:
-     * see answer_offline. */
+    /* Makes the answer for a job without a driver, from its journal. NULL: see answer_offline. */
     cli_table_fn *orphan_table;
     /* Carries the verb out for verbs that make requests of another kind to the driver.
      * HVD_E_NOTFOUND: no driver lives; answer_offline is then called if it is set. NULL: the
      * request is request->ask. */
     int (*live)(struct cli_request *request, const char *folder, struct hvd_err *err);
-    bool repeats; /* true: with --follow the request is repeated until Ctrl-C */
+    bool repeats;   /* true: with --follow the request is repeated until Ctrl-C */
+    bool ended_too; /* true: orphan_table also shows a job that has ended, before the error */
     /* True: the verb ends the driver, so the connection may close before the answer's last part. */
     bool ends_driver;
     /* With --wait: the error text for a connection that closes before the answer's last part. NULL:

@@ -91,12 +91,15 @@ int live_write(struct core_view *view, const struct table_facts *facts, const st
     struct json json = { .out = out };
     size_t before = out->length, hosts = view->host_count, held = view->held_count;
     bool past = facts->ended && facts->silent_us != TIME_NEVER;
-    int64_t wall_us = clock_wall_us() - (past ? facts->silent_us : 0);
+    int64_t gone_us = past ? facts->silent_us : 0, wall_us = clock_wall_us() - gone_us;
+    struct table_facts then = *facts; /* ages are those at the time of the message */
     const struct view_checkpoint *checkpoint = &view->checkpoint;
     bool heard = !facts->orphan && checkpoint->commit && checkpoint->made_us != TIME_NEVER;
     char moment[TIME_STAMP_MAX], commit[COMMITS_NUMBER_MAX];
     int rc = buf_append_text(out, "{");
 
+    then.now_us -= gone_us;
+    facts = &then;
     if (!rc)
         /* Status counts all hosts, so it comes before live_pick_hosts. */
         rc = live_table(view, facts, "status", table_status, out);

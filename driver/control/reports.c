@@ -1,7 +1,7 @@
 /*
  * reports.c: shows what the program has reported. Called by tables.c, metrics.c, top.c and live.c
- * with a view. Invariants: for a job without a driver nothing is shown, because the reported values
- * are in no journal; and a name has no character that needs quoting (proto/report.h).
+ * with a view; of a job without a driver the values are those of its journal. Invariant: a name has
+ * no character that needs quoting (proto/report.h).
  */
 #include "driver/control/reports.h"
 
@@ -13,12 +13,6 @@
 
 #define DIGITS_LEAST 6  /* the number of digits that is tried first */
 #define DIGITS_MOST  17 /* enough digits for each double to be read back */
-
-/* Returns how many reported values are shown: none for a job without a driver. */
-static size_t reports_count(const struct core_view *view, const struct table_facts *facts)
-{
-    return facts->orphan ? 0 : view->reports.count;
-}
 
 /* Returns the time from at_us until the view. */
 static int64_t reports_age(const struct table_facts *facts, int64_t at_us)
@@ -64,6 +58,17 @@ void reports_number_json(struct json *json, const char *name, double value)
         json_text(json, name, text);
 }
 
+/* Writes a commit as a text, or null if there was none. */
+static void reports_commit_json(struct json *json, const char *name, uint64_t commit)
+{
+    char number[COMMITS_NUMBER_MAX];
+
+    if (commit)
+        json_text(json, name, commits_number(commit, number));
+    else
+        json_null(json, name);
+}
+
 /* Writes the lines of status: one for each name, with its newest value. Only the first has the word
  * "reported". */
 int reports_lines(const struct core_view *view, const struct table_facts *facts, struct buf *out)
@@ -71,7 +76,7 @@ int reports_lines(const struct core_view *view, const struct table_facts *facts,
     const char *label = "reported";
     int rc = 0;
 
-    for (size_t i = 0; i < reports_count(view, facts) && !rc; i++) {
+    for (size_t i = 0; i < view->reports.count && !rc; i++) {
         const struct view_report *report = &view->reports.items[i];
         char number[COMMITS_NUMBER_MAX], ago[TIME_TEXT_MAX], value[REPORTS_NUMBER_MAX];
 
@@ -88,33 +93,28 @@ int reports_lines(const struct core_view *view, const struct table_facts *facts,
  * its age. */
 void reports_json(const struct core_view *view, const struct table_facts *facts, struct json *json)
 {
-    char number[COMMITS_NUMBER_MAX];
-
     json_open(json, "reported", '[');
-    for (size_t i = 0; i < reports_count(view, facts); i++) {
+    for (size_t i = 0; i < view->reports.count; i++) {
         const struct view_report *report = &view->reports.items[i];
 
         json_open(json, NULL, '{');
         json_text(json, "name", report->name);
         reports_number_json(json, "value", report->value);
         json_number(json, "round", report->round);
-        if (report->commit)
-            json_text(json, "commit", commits_number(report->commit, number));
-        else
-            json_null(json, "commit");
+        reports_commit_json(json, "commit", report->commit);
         json_seconds(json, "age_s", reports_age(facts, report->at_us));
         json_close(json, '}');
     }
     json_close(json, ']');
 }
 
-/* Writes the list "series" of a message to viewers: for each name the points [age, value] over
- * time. */
+/* Writes the list "series" of a message to viewers: for each name the points [age, value, commit]
+ * over time. */
 void reports_series_json(const struct core_view *view, const struct table_facts *facts,
                          struct json *json)
 {
     json_open(json, "series", '[');
-    for (size_t i = 0; i < reports_count(view, facts); i++) {
+    for (size_t i = 0; i < view->reports.count; i++) {
         const struct view_report *report = &view->reports.items[i];
 
         json_open(json, NULL, '{');
@@ -124,6 +124,7 @@ void reports_series_json(const struct core_view *view, const struct table_facts 
             json_open(json, NULL, '[');
             json_seconds(json, NULL, reports_age(facts, report->points[k].at_us));
             reports_number_json(json, NULL, report->points[k].value);
+            reports_commit_json(json, NULL, report->points[k].commit);
             json_close(json, ']');
         }
         json_close(json, ']');

@@ -23,8 +23,7 @@ void reports_number_json(struct json *json, const char *name, double value);
 
 /* reports_lines writes the lines of the verb status. reports_json writes the field "reported" of
  * status, a list with the newest values. reports_series_json writes the field "series" of a message
- * to viewers, a list with the values of each name over time. A job without a driver has no values.
- */
+ * to viewers, a list with the values of each name over time. */
 int reports_lines(const struct core_view *view, const struct table_facts *facts,
                   struct buf *out) MUST_CHECK;
 void reports_json(const struct core_view *view, const struct table_facts *facts, struct json *json);

@@ -228,6 +228,40 @@ static void discovery_json(const struct core_view *view, const struct table_fact
     json_close(json, '}');
 }
 
+/* Returns the state of the job in a word. */
+static const char *status_state(const struct core_view *view, const struct table_facts *facts)
+{
+    return facts->ended ? "ended" : facts->orphan ? "orphaned" : job_state_name(view->job);
+}
+
+/* Writes who drives the job, or did; and for a job that has lost its driver how to go on. */
+static int status_driver(const struct core_view *view, const struct table_facts *facts,
+                         struct buf *out)
+{
+    char time[TIME_TEXT_MAX];
+
+    if (facts->ended)
+        return buf_printf(out, "driver     the last one, of term %" PRIu64 "\n", view->term);
+    if (facts->orphan && facts->store)
+        return buf_printf(out,
+                          "driver     none lives; the last one, of term %" PRIu64 ", was %s\n"
+                          "to resume  hvd-elastic --resume %s --store %s\n"
+                          "to end     hvd-elastic stop %s --store %s\n",
+                          view->term, facts->last, facts->job, facts->store, facts->job,
+                          facts->store);
+    if (facts->orphan)
+        return buf_printf(out,
+                          "driver     none lives on this machine; the last one, of term %" PRIu64
+                          ", wrote its last line %s ago\n"
+                          "to resume  hvd-elastic --resume %s --state-dir %s\n"
+                          "to end     hvd-elastic stop --state-dir %s\n",
+                          view->term, table_time(facts->silent_us, time), facts->job,
+                          facts->state_dir, facts->state_dir);
+    return buf_printf(out, "driver     pid %" PRIu64 ", term %" PRIu64 ", running for %s\n",
+                      facts->pid, view->term,
+                      table_time(table_since(facts, facts->started_us), time));
+}
+
 /* Writes the answer to "status" for operators: a line for each fact about the job. */
 static int status_text(const struct core_view *view, const struct table_facts *facts,
                        struct buf *out)
@@ -235,8 +269,8 @@ static int status_text(const struct core_view *view, const struct table_facts *f
     struct table_totals totals = table_totals(view);
     const char *separator = "";
     char commit[COMMITS_NUMBER_MAX], time[TIME_TEXT_MAX];
-    int rc = buf_printf(out, "job        %s: %s\n", facts->job,
-                        facts->orphan ? "orphaned" : job_state_name(view->job));
+    int rc = buf_printf(out, "job        %s: %s%s%s\n", facts->job, status_state(view, facts),
+                        facts->ended ? ", " : "", facts->ended ? facts->ended : "");
 
     /* The state of the job and its round. */
     if (!rc && *view->waiting_for && !facts->orphan)
@@ -278,25 +312,7 @@ static int status_text(const struct core_view *view, const struct table_facts *f
         rc = status_notices(view, out);
     if (!rc)
         rc = goodput_line(&view->goodput, out);
-    if (!rc && facts->orphan && facts->store)
-        rc =
-            buf_printf(out,
-                       "driver     none lives; the last one, of term %" PRIu64 ", was %s\n"
-                       "to resume  hvd-elastic --resume %s --store %s\n"
-                       "to end     hvd-elastic stop %s --store %s\n",
-                       view->term, facts->last, facts->job, facts->store, facts->job, facts->store);
-    else if (!rc && facts->orphan)
-        rc = buf_printf(out,
-                        "driver     none lives on this machine; the last one, of term %" PRIu64
-                        ", wrote its last line %s ago\n"
-                        "to resume  hvd-elastic --resume %s --state-dir %s\n"
-                        "to end     hvd-elastic stop --state-dir %s\n",
-                        view->term, table_time(facts->silent_us, time), facts->job,
-                        facts->state_dir, facts->state_dir);
-    else if (!rc)
-        rc = buf_printf(out, "driver     pid %" PRIu64 ", term %" PRIu64 ", running for %s\n",
-                        facts->pid, view->term,
-                        table_time(table_since(facts, facts->started_us), time));
+    rc = rc ? rc : status_driver(view, facts, out);
     return rc ? rc : buf_printf(out, "state      %s\n", facts->state_dir);
 }
 
@@ -311,10 +327,7 @@ static int status_json(const struct core_view *view, const struct table_facts *f
 
     json_open(&json, NULL, '{');
     json_text(&json, "job", facts->job);
-    json_text(&json, "state",
-              facts->ended    ? "ended"
-              : facts->orphan ? "orphaned"
-                              : job_state_name(view->job));
+    json_text(&json, "state", status_state(view, facts));
     json_text(&json, "waiting_for", view->waiting_for);
     json_number(&json, "round", view->round);
     json_number(&json, "next", view->next);

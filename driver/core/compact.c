@@ -9,6 +9,7 @@
 
 #include "driver/core/goodput.h"
 #include "driver/core/notice.h"
+#include "driver/core/reported.h"
 #include "driver/core/roster.h"
 #include "driver/core/values.h"
 
@@ -202,10 +203,13 @@ static void compact_tokens(struct compact *out)
     }
 }
 
-/* Writes the GOODPUT records: for what the time of the job was used, and how often the workers of
- * each host have failed. */
-static void compact_goodput(struct compact *out)
+/* Writes what is only shown. The GOODPUT records: for what the time of the job was used, and how
+ * often the workers of each host have failed. The REPORTED records: the values over time of each
+ * name that the program has reported. */
+static void compact_shown(struct compact *out)
 {
+    const struct core_reported *reported = &out->core->rounds.reported;
+
     for (enum goodput_use use = 0; use < GOODPUT_COUNT; use++) {
         struct journal_record record = { .kind = JOURNAL_GOODPUT };
 
@@ -218,6 +222,14 @@ static void compact_goodput(struct compact *out)
         if (!goodput_host_record(out->core, i, &record))
             break;
         compact_put(out, record);
+    }
+    for (size_t i = 0; i < reported->count; i++) {
+        struct journal_record record = { .kind = JOURNAL_REPORTED };
+
+        if (reported_whole_record(reported->items[i], out->memory, &record))
+            compact_put(out, record);
+        else if (!out->rc)
+            out->rc = HVD_E_NOMEM;
     }
 }
 
@@ -285,7 +297,7 @@ int core_compact(const struct core *core, struct arena *memory, compact_record_f
     compact_round(&out, &core->current, core->current.cause);
     compact_values(&out);
     compact_tokens(&out);
-    compact_goodput(&out);
+    compact_shown(&out);
     compact_put(&out, (struct journal_record){ .kind = JOURNAL_BASE,
                                                .commit = core->rounds.resume_min_commit,
                                                .check = core->rounds.resets,

@@ -10,7 +10,9 @@
 
 /* Cap of the memory in which core_compact writes the texts of records that the core does not hold
  * as such: the digits of values, and ids of tokens. */
-#define COMPACT_BYTES (8 * (size_t)LIMIT_STORE_BYTES + 256 * (size_t)LIMIT_WORKERS)
+#define COMPACT_BYTES                                              \
+    (8 * (size_t)LIMIT_STORE_BYTES + 256 * (size_t)LIMIT_WORKERS + \
+     64 * (size_t)LIMIT_REPORTS * LIMIT_REPORT_POINTS)
 
 /* Called for each record of the shorter journal. `record` is valid until the core and the memory of
  * core_compact are freed. A return value other than 0 ends core_compact, which returns the same

@@ -6,6 +6,7 @@
  */
 #include "driver/core/goodput.h"
 
+#include "driver/core/reported.h"
 #include "driver/core/tell.h"
 
 #include <stdio.h>
@@ -228,6 +229,7 @@ void goodput_look(struct core *core)
     }
     goodput->records_seen = core->out.records;
     goodput->use = use;
+    reported_look(core); /* what the program has reported goes into the same steps */
 }
 
 /* ---- failures, and what an earlier driver has counted ---------------------------------------- */

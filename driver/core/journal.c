@@ -15,7 +15,7 @@ static const char *const names[] = {
     [JOURNAL_FINISHED] = "FINISHED", [JOURNAL_ENDED] = "ENDED",     [JOURNAL_DRAIN] = "DRAIN",
     [JOURNAL_OVER] = "OVER",         [JOURNAL_STUCK] = "STUCK",     [JOURNAL_KEY] = "KEY",
     [JOURNAL_BASE] = "BASE",         [JOURNAL_STORE] = "STORE",     [JOURNAL_TOKEN] = "TOKEN",
-    [JOURNAL_NOTICE] = "NOTICE",     [JOURNAL_GOODPUT] = "GOODPUT",
+    [JOURNAL_NOTICE] = "NOTICE",     [JOURNAL_GOODPUT] = "GOODPUT", [JOURNAL_REPORTED] = "REPORTED",
 };
 
 const char *journal_kind_name(enum journal_kind kind)
@@ -23,7 +23,7 @@ const char *journal_kind_name(enum journal_kind kind)
     return (size_t)kind < ARRAY_SIZE(names) && names[kind] ? names[kind] : "?";
 }
 
-/* Writes the line of a NOTICE or GOODPUT record for journal_describe. */
+/* Writes the line of a NOTICE, GOODPUT or REPORTED record for journal_describe. */
 static void journal_describe_counts(const struct journal_record *record,
                                     char line[JOURNAL_LINE_MAX])
 {
@@ -32,6 +32,9 @@ static void journal_describe_counts(const struct journal_record *record,
     if (record->kind == JOURNAL_NOTICE)
         snprintf(line, JOURNAL_LINE_MAX, "%s host=%s honoured=%d of %d", name, record->host,
                  record->value, record->code);
+    else if (record->kind == JOURNAL_REPORTED)
+        snprintf(line, JOURNAL_LINE_MAX, "%s name=%s incarnation=%" PRIu64 " bits=%016" PRIx64,
+                 name, record->text, record->incarnation, record->check);
     else
         snprintf(line, JOURNAL_LINE_MAX,
                  "%s host=%s use=%" PRIu32 " worker_us=%" PRIu64 " us=%" PRIu64, name, record->host,
@@ -97,6 +100,7 @@ const char *journal_describe(const struct journal_record *record, char line[JOUR
                  record->host, record->value, record->code);
         break;
     case JOURNAL_NOTICE:
+    case JOURNAL_REPORTED:
     case JOURNAL_GOODPUT: journal_describe_counts(record, line); break;
     case JOURNAL_OVER:
         snprintf(line, JOURNAL_LINE_MAX, "%s code=%d: %s", name, record->code, record->text);

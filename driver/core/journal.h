@@ -1,9 +1,7 @@
 /*
  * journal.h: what a driver writes down so that its successor can go on: one record for each fact
- * that an agent or worker may have been told.
- *
- * The records are replayed in the order in which they were written. A record that is in the journal
- * twice has no second effect.
+ * that an agent or worker may have been told. Records are replayed in the order in which they were
+ * written. A record that is in the journal twice has no second effect.
  */
 #ifndef DRIVER_CORE_JOURNAL_H
 #define DRIVER_CORE_JOURNAL_H
@@ -64,7 +62,8 @@ enum journal_kind {
     /* For the use `slot` (enum goodput_use) the job has spent `check` microseconds of workers, and
      * `manifest` of time, up to wall_us. With `host`: workers there have failed `check` times
      * (compact.h). */
-    JOURNAL_GOODPUT = 17
+    JOURNAL_GOODPUT = 17,
+    JOURNAL_REPORTED = 18 /* a value that the program has reported: reported.h has the fields */
 };
 
 /* VALUE_ADDED: the value is a sum, which is also the answer to the call. VALUE_NUMBER: no value was

@@ -14,6 +14,7 @@
 #include "driver/core/over.h"
 #include "driver/core/places.h"
 #include "driver/core/progress.h"
+#include "driver/core/reported.h"
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
 #include "driver/core/slots.h"
@@ -144,8 +145,8 @@ static void replay_ended(struct core *core, const struct journal_record *record)
     roster_remove(core, worker);
 }
 
-/* Restores a NOTICE record (counts of notices of machines) or a GOODPUT record (for what time was
- * used). */
+/* Restores a NOTICE record (counts of notices of machines), a GOODPUT record (for what time was
+ * used) or a REPORTED record. */
 static int replay_counts(struct core *core, const struct journal_record *record,
                          struct hvd_err *err)
 {
@@ -153,6 +154,10 @@ static int replay_counts(struct core *core, const struct journal_record *record,
         return notice_replay(core, record)
                    ? 0
                    : replay_corrupt(err, record, "a count of notices is not possible");
+    if (record->kind == JOURNAL_REPORTED && !reported_replay(core, record))
+        return replay_corrupt(err, record, "no program can report this value");
+    if (record->kind == JOURNAL_REPORTED)
+        return core->step.failed ? HVD_E_NOMEM : 0;
     return goodput_replay(core, record)
                ? 0
                : replay_corrupt(err, record, "no job can have spent this time");
@@ -259,6 +264,7 @@ int core_replay(struct core *core, const struct journal_record *record, struct h
     case JOURNAL_FINISHED: replay_finished(core, worker); return 0;
     case JOURNAL_ENDED: replay_ended(core, record); return 0;
     case JOURNAL_NOTICE:
+    case JOURNAL_REPORTED:
     case JOURNAL_GOODPUT: return replay_counts(core, record, err);
     case JOURNAL_DRAIN: return replay_drain(core, record, err);
     case JOURNAL_STUCK:
@@ -388,6 +394,7 @@ void replay_start(struct core *core)
              core->term, core->roster.staying + core->roster.going, current->number);
     core->leases.anybody_us = core->now_us;
     keys_start(core);
+    reported_start(core);
     joins_start(core);
     replay_start_hosts(core);
     /* Old hosts keep their order: before the first discovery, the hosts of members are put on the

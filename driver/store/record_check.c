@@ -27,7 +27,7 @@ const char *record_wrong(const struct journal_record *record)
     const struct msg_texts *addresses = &record->addresses;
     const char *wrong;
 
-    if (record->kind < JOURNAL_TERM || record->kind > JOURNAL_GOODPUT)
+    if (record->kind < JOURNAL_TERM || record->kind > JOURNAL_REPORTED)
         return "this version of hvd-elastic does not know this kind of record";
     if (record->incarnation > LIMIT_INCARNATIONS)
         return "an incarnation that no worker can have";

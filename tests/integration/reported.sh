@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A training reports values: status, --json and the metrics show them, with their age and commit, over a killed driver
 # and a lost rank 0; values that are no numbers are shown as such; hostile names are refused, and the log says so once.
+# Without a driver, and after the end, status and the page have them from the journal.
 #
 #     reported.sh ELASTIC TRAINER
 . "$(dirname "$0")/../shell/lib.sh"
@@ -17,6 +18,13 @@ sys.exit(not eval(sys.argv[1]))' "$1" 2>wrong; do
     [ $SECONDS -lt $until ] || die "'$1' does not hold of $(cat answer) $(cat wrong)"
     timeout $NAP tail -f /dev/null
   done
+}
+# series PYTHON: this holds of `points`, the values over time by name, in the file answer, the data of a page.
+series() {
+  python3 -c '
+import json, sys
+points = {each["name"]: each["points"] for each in json.load(open("answer"))["live"]["series"]}
+sys.exit(not eval(sys.argv[1]))' "$1" || die "'$1' does not hold of $(head -c 4000 answer)"
 }
 value() { python3 -c 'import json, sys; print({e["name"]: e for e in json.load(open("answer"))["reported"]}[sys.argv[1]][sys.argv[2]])' "$@"; }
 
@@ -67,6 +75,30 @@ kill -KILL "$victim"
 shows "values['step']['round'] > 1 and values['step']['value'] > $step / 2"
 round_now=$(value step round)
 shows "values['step']['round'] >= $round_now and values['once']['age_s'] >= 0"
+
+# A job without a driver shows what is in its journal: the recovery has written the values before it.
+kill_driver
+shows "values['step']['value'] > 5 and values['nan']['value'] == 'NaN' and values['once']['age_s'] > 0"
+ask page --json >answer || die "page without a driver: $?"
+series "len(points['loss']) >= 1"
+start "${words[@]}"
+shows "values['step']['round'] >= $round_now"
+
+# The job has ended: the last values of all are there, and each is a point of its series. The exit code is still 1.
 : >"$folder/stop"
 finish 0
+code=0
+ask status >answer 2>wrong || code=$?
+[ $code = 1 ] || die "status of an ended job: exit code $code: $(cat answer wrong)"
+grep -qF "job $job has ended: finished" wrong || die "status of an ended job says $(cat wrong)"
+grep -qE "^job +$job: ended, finished\$" answer || die "status of an ended job shows $(cat answer)"
+! grep -q 'to resume' answer || die "an ended job is to be resumed: $(cat answer)"
+grep -qE "^ +step $(cat "$folder/stop"), [^ ]+ ago at commit [0-9]+\.[0-9]+\$" answer ||
+  die "the last step, $(cat "$folder/stop"), is not in $(cat answer)"
+code=0
+ask status --json >answer 2>/dev/null || code=$?
+[ $code = 1 ] || die "status --json of an ended job: exit code $code"
+[ "$(value step value)" = "$(cat "$folder/stop")" ] || die "the last step is not in $(cat answer)"
+ask page --json >answer || die "page of an ended job: $?"
+series "points['step'][-1][1] == $(cat "$folder/stop") and len(points['step']) >= 2"
 say_line "values over a lost driver and a lost rank 0"

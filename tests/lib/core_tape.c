@@ -72,6 +72,13 @@ int tape_core(struct core_tape *tape)
     return tape->core ? 0 : HVD_E_NOMEM;
 }
 
+/* Scripts do not see these records: test_core_goodput.c looks at the sums, test_core_reported.c at
+ * the values. */
+static bool is_hidden(const struct journal_record *record)
+{
+    return record->kind == JOURNAL_GOODPUT || record->kind == JOURNAL_REPORTED;
+}
+
 /* Kills the core, and makes a new one from the journal, as from a file; the last `lost` records
  * were not written. */
 int tape_kill(struct core_tape *tape, size_t lost, bool twice)
@@ -86,8 +93,8 @@ int tape_kill(struct core_tape *tape, size_t lost, bool twice)
         tape->hosts[i].peer = 0;
     memset(tape->by_peer, 0, sizeof(tape->by_peer));
     rc = tape_core(tape);
-    while (lost && tape->journal.count) /* scripts do not see records of goodput */
-        lost -= tape->journal.items[--tape->journal.count].kind != JOURNAL_GOODPUT;
+    while (lost && tape->journal.count)
+        lost -= !is_hidden(&tape->journal.items[--tape->journal.count]);
     for (size_t i = 0; !rc && i < tape->journal.count; i++) {
         rc = core_replay(tape->core, &tape->journal.items[i], NULL);
         if (!rc && twice)
@@ -238,8 +245,8 @@ int tape_step(struct core_tape *tape, struct event *event)
                                                              action->msg->type == MSG_REKEY)) ||
                             (action->kind == ACTION_RECORD && action->record->kind == JOURNAL_KEY)))
             continue;
-        if (action->kind == ACTION_RECORD && action->record->kind == JOURNAL_GOODPUT)
-            continue; /* test_core_goodput.c looks at the sums */
+        if (action->kind == ACTION_RECORD && is_hidden(action->record))
+            continue;
         if (!tape->show &&
             (action->kind == ACTION_DISCOVER ||
              (action->kind == ACTION_SEND && action->msg->type == MSG_BEAT) ||

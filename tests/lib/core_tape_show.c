@@ -118,6 +118,8 @@ static int show_record(const struct journal_record *record, struct buf *out)
     case JOURNAL_GOODPUT:
         return buf_printf(out, " %s %" PRIu64 " of %" PRIu64, goodput_use_name(record->slot),
                           record->check, record->manifest);
+    case JOURNAL_REPORTED:
+        return buf_printf(out, " %s by %" PRIu64, record->text, record->incarnation);
     case JOURNAL_NUMBER:
     case JOURNAL_ENTERED: return buf_printf(out, " %" PRIu64, record->round);
     case JOURNAL_READY:

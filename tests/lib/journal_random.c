@@ -44,7 +44,7 @@ void journal_random_make(struct journal_random *random, uint64_t seed)
 
     rng_seed(&rng, seed);
     *record = (struct journal_record){
-        .kind = (enum journal_kind)(seed % JOURNAL_GOODPUT + 1),
+        .kind = (enum journal_kind)(seed % JOURNAL_REPORTED + 1),
         .term = any(&rng, 0, UINT64_MAX),
         .incarnation = any(&rng, 0, LIMIT_INCARNATIONS),
         .round = any(&rng, 0, UINT64_MAX),

@@ -179,6 +179,7 @@ TEST(records_are_described)
         "TOKEN id=why host=a uses=-6 code=0",
         "NOTICE host=a honoured=-6 of 0",
         "GOODPUT host=a use=5 worker_us=0 us=0",
+        "REPORTED name=why incarnation=3 bits=0000000000000000",
         "? incarnation=3 round=4",
     };
     char line[JOURNAL_LINE_MAX];

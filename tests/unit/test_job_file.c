@@ -182,7 +182,7 @@ TEST(an_unreadable_record_is_not_written)
     static const uint64_t high[] = { LIMIT_INCARNATIONS + 1 };
     const struct journal_record wrong[] = {
         {.kind = 0,                              .host = "", .text = ""                                         },
-        { .kind = JOURNAL_GOODPUT + 1,           .host = "", .text = ""                                         },
+        { .kind = JOURNAL_REPORTED + 1,          .host = "", .text = ""                                         },
         { .incarnation = LIMIT_INCARNATIONS + 1, .host = "", .text = ""                                         },
         { .cause = CAUSE_COUNT,                  .host = "", .text = ""                                         },
         { .ended = ENDED_COUNT,                  .host = "", .text = ""                                         },

@@ -50,7 +50,7 @@ TEST_FLAGS(foreign_records_are_checked, TEST_NO_TORTURE)
         const char *words;
     } rows[] = {
         {"kind = 0",                                              "does not know this kind of record"      },
-        { "kind = 18",                                            "does not know this kind of record"      },
+        { "kind = 19",                                            "does not know this kind of record"      },
         { "kind = -1",                                            "kind is out of range"                   },
         { "kind = 4294967297",                                    "kind is out of range"                   },
         { "incarnation = -1",                                     "incarnation is out of range"            },

@@ -49,7 +49,7 @@ static const struct table_facts facts = {
     .started_us = 500 * TIME_MS,
 };
 /* The core lets no such name as the last one in; the metrics do not rely on that. */
-static const struct view_report reports[] = {
+static struct view_report reports[] = {
     {.name = "loss", .value = 0.1,      .at_us = 98 * TIME_S },
     { .name = "nan",             .value = NAN                },
     { .name = "inf",             .value = INFINITY },

@@ -57,17 +57,17 @@ static int write_seed(struct store *store, uint64_t seed)
 TEST_FLAGS(records_of_every_kind_come_back_in_order, TEST_NO_TORTURE)
 {
     CHECK_OK(t, testjob_begin(t, &file));
-    for (uint64_t seed = 0; seed < 2 * JOURNAL_GOODPUT; seed++)
+    for (uint64_t seed = 0; seed < 2 * JOURNAL_REPORTED; seed++)
         CHECK_OK(t, write_seed(file, seed));
     for (int i = 0; i < 2; i++) {
         CHECK_OK(t, testjob_see(file, &seen, NULL));
-        CHECK_INT(t, seen.records, ==, 2 * JOURNAL_GOODPUT);
+        CHECK_INT(t, seen.records, ==, 2 * JOURNAL_REPORTED);
         CHECK(t, seen.same);
     }
     testjob_end(&file);
     CHECK_OK(t, testjob_open(&file, NULL));
     CHECK_OK(t, testjob_see(file, &seen, NULL));
-    CHECK_INT(t, seen.records, ==, 2 * JOURNAL_GOODPUT);
+    CHECK_INT(t, seen.records, ==, 2 * JOURNAL_REPORTED);
     CHECK(t, seen.same);
 }
 

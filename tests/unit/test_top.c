@@ -140,19 +140,19 @@ TEST(a_picture_of_all)
                "                                                              \n");
 }
 
-static const struct view_point falling[] = {
-    {0,            8  },
-    { 25 * TIME_S, 4  },
-    { 50 * TIME_S, NAN},
-    { 75 * TIME_S, 1  },
-    { 99 * TIME_S, 1  },
+static struct view_point falling[] = {
+    {0,            8,   0},
+    { 25 * TIME_S, 4,   0},
+    { 50 * TIME_S, NAN, 0},
+    { 75 * TIME_S, 1,   0},
+    { 99 * TIME_S, 1,   0},
 };
-static const struct view_point extreme[] = {
-    {0,            -1.7e308},
-    { 50 * TIME_S, 1.7e308 }
+static struct view_point extreme[] = {
+    {0,            -1.7e308, 0},
+    { 50 * TIME_S, 1.7e308,  0}
 };
 /* The core lets no such name as the second one in; the picture does not rely on that. */
-static const struct view_report values[] = {
+static struct view_report values[] = {
     {"train/loss",  1,       2, 0, 99 * TIME_S, falling,     ARRAY_SIZE(falling)},
     { "\x1b[31m\n", NAN,     2, 0, 50 * TIME_S, falling,     3                  },
     { "wide",       1.7e308, 2, 0, 50 * TIME_S, extreme,     2                  },

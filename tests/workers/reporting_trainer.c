@@ -6,8 +6,9 @@
  *
  *     reporting_trainer SAY STOP
  *
- * In each round a line is appended to SAY: incarnation, round, rank, size. A rank that gets another
- * code than hvd.h promises ends with 9.
+ * In each round a line is appended to SAY: incarnation, round, rank, size. At the end rank 0 writes
+ * the number of the last step, as it has reported it, into STOP. A rank that gets another code than
+ * hvd.h promises ends with 9.
  */
 #include "tests/workers/worker_report.h"
 
@@ -52,6 +53,15 @@ static void report_once(struct trainer *self)
     self->reported = true;
 }
 
+/* Writes the number of the last step for the test that has made the file STOP. */
+static void say_last_step(const struct trainer *self)
+{
+    FILE *stream = fopen(self->stop, "we");
+
+    if (!stream || fprintf(stream, "%" PRId64 "\n", self->step) < 0 || fclose(stream))
+        worker_wrong("%s cannot be written", self->stop);
+}
+
 static int train(hvd_state *state, void *arg)
 {
     struct trainer *self = arg;
@@ -78,6 +88,8 @@ static int train(hvd_state *state, void *arg)
             report_once(self);
         rc = stop ? 0 : hvd_state_commit(state);
     }
+    if (!rc && hvd_rank() == 0)
+        say_last_step(self);
     return rc;
 }
 

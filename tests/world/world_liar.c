@@ -353,8 +353,9 @@ static bool may_answer(const struct world_link *link, const struct action *actio
         /* the charge may be the first one since the last commit, which the journal keeps */
         if (action->record->kind == JOURNAL_STUCK)
             return !action->record->host[0] || !strcmp(action->record->host, host);
-        /* any step may record for what the workers' time was used */
+        /* any step may record for what the workers' time was used, and what was reported */
         return action->record->kind == JOURNAL_GOODPUT ||
+               action->record->kind == JOURNAL_REPORTED ||
                (closed &&
                 (action->record->kind == JOURNAL_KEY || action->record->kind == JOURNAL_LAUNCH));
     case ACTION_BLACKLIST: return !strcmp(action->change->record.host, host);
