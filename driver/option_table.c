@@ -354,6 +354,9 @@ const struct opt driver_option_table[] = {
         .group = "Output",
         .help = "a file with headers for --on-event-url, lines of \"Name: value\", such as "
                 "\"Authorization: Bearer TOKEN\"; other users must not be able to read it"),
+    ROW(on_event_url_ca, .name = "on-event-url-ca", .arg = "FILE", .min = 1, .group = "Output",
+        .help = "the certificate authorities that sign the certificate of an https:// server of "
+                "--on-event-url. Default: those of the system"),
     ROW(on_event_filter, .name = "on-event-filter", .arg = "SEVERITY|KIND[,...]",
         .preset = "info,job_over", .min = 1, .group = "Output",
         .help = "the events for --on-event and --on-event-url: those at least as grave as a severity (error, warning, "

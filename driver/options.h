@@ -80,7 +80,7 @@ struct driver_options {
     unsigned commit_to, log_time, colours; /* indices in options_commit_to and so on */
 
     char *autotune_log_file;
-    char *output_dir, *on_event_url, *on_event_url_header_file;
+    char *output_dir, *on_event_url, *on_event_url_header_file, *on_event_url_ca;
     uint64_t output_limit;
     char *timeline;
     bool disable_nvtx_ranges;

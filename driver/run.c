@@ -577,6 +577,7 @@ static int check_means(struct run *run, struct hvd_err *err)
     run->on_event = (struct event_hook_config){ .command = options->on_event,
                                                 .url = options->on_event_url,
                                                 .header_file = options->on_event_url_header_file,
+                                                .ca_file = options->on_event_url_ca,
                                                 .filter = options->event_filter,
                                                 .limit_us = options->on_event_timeout_us,
                                                 .envp = run->script_envp };

@@ -22,6 +22,8 @@ static const char host_bytes[] =
 static const char ipv6_bytes[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%";
 
+#define CA_FILE_MAX (1024 * 1024) /* the bytes of a file of authorities that are looked at */
+
 /* true: the part is not empty, and each of its bytes is in the list. */
 static bool target_has_only(struct span part, const char *bytes)
 {
@@ -154,6 +156,31 @@ int event_target_headers(struct event_target *target, const char *path, struct h
     }
     if (!rc && !target->header_count)
         rc = err_set(err, HVD_E_INVAL, "%s: the file has no header; write \"Name: value\"", path);
+    return rc;
+}
+
+/* Only https:// has certificates. curl itself would name the file only with each request. */
+int event_target_ca(const char *url, const char *ca_file, struct hvd_err *err)
+{
+    struct buf text;
+    int rc = 0;
+
+    if (strncasecmp(url, "https://", 8) != 0)
+        return err_set(err, HVD_E_INVAL,
+                       "--on-event-url-ca: the URL of --on-event-url has no TLS; write https://");
+    buf_init(&text, CA_FILE_MAX);
+    if (ca_file) {
+        if (strcmp(ca_file, "-") != 0) /* "-" is no standard input here */
+            rc = file_read(ca_file, &text, err);
+        if (!rc && !strstr(buf_text(&text), "-----BEGIN "))
+            rc = err_set(err, HVD_E_INVAL,
+                         "%s: the file has no certificate; give a file with \"-----BEGIN "
+                         "CERTIFICATE-----\" (PEM)",
+                         ca_file);
+        if (rc)
+            rc = err_prefix(err, rc, "--on-event-url-ca");
+    }
+    buf_release(&text);
     return rc;
 }
 

@@ -28,6 +28,10 @@ int event_target_init(struct event_target *target, const char *url, const char *
                       struct hvd_err *err) MUST_CHECK;
 void event_target_release(struct event_target *target); /* wipes the secrets */
 
+/* Checks that a private authority makes sense for the URL, whose server is reached by TLS then;
+ * and, if ca_file is not NULL, that this file has a certificate. */
+int event_target_ca(const char *url, const char *ca_file, struct hvd_err *err) MUST_CHECK;
+
 /* The parts of event_target_init. _name: checks the URL, and names its server. _headers: cuts
  * target->text into headers; `path` is for errors. */
 int event_target_name(const char *url, char ret_name[EVENT_TARGET_NAME_MAX],

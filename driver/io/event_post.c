@@ -27,8 +27,7 @@ int event_post_create(const struct event_hook_config *config, struct event_post 
         .connect_us = config->limit_us,
         .request_us = config->limit_us,
         .use_proxy = true,
-        .remedy = "see that the server runs and can be reached from the driver's machine, or "
-                  "correct --on-event-url",
+        .ca_file = config->ca_file,
     };
     struct event_post *post = mem_zalloc(sizeof(*post));
     int rc;
@@ -36,6 +35,8 @@ int event_post_create(const struct event_hook_config *config, struct event_post 
     if (!post)
         return err_set(err, HVD_E_NOMEM, "no memory for --on-event-url; free memory on this host");
     rc = event_target_init(&post->target, config->url, config->header_file, err);
+    if (!rc && config->ca_file)
+        rc = event_target_ca(config->url, config->ca_file, err);
     if (!rc)
         rc = http_client_create(&http, &post->client, err);
     if (rc) {
@@ -106,11 +107,19 @@ enum post_verdict event_post_send(struct event_post *post, const struct buf *lin
                                           /* curl takes 0 ms for no limit */
                                           .limit_us = limit_us > TIME_MS ? limit_us : TIME_MS };
     struct http_answer answer = { .status = 0 };
-    int rc = http_send(post->client, &request, &answer, err);
+    struct hvd_err why;
+    int rc = http_send(post->client, &request, &answer, &why);
 
     *ret_after_us = 0;
-    if (rc)
+    if (rc) {
+        err_set(err, rc, "%s; %s", why.text,
+                rc == HVD_E_DENIED
+                    ? "give the file of the authority that signs the server's certificate with "
+                      "--on-event-url-ca"
+                    : "see that the server runs and can be reached from the driver's machine, or "
+                      "correct --on-event-url");
         return rc == HVD_E_INVAL ? POST_BROKEN : POST_LATER;
+    }
     *ret_after_us =
         answer.retry_after_us < EVENT_POST_AFTER_US ? answer.retry_after_us : EVENT_POST_AFTER_US;
     if (answer.status >= 200 && answer.status < 300)

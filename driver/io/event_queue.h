@@ -17,6 +17,7 @@ struct event_hook_config {
     const char *command;
     const char *url;            /* --on-event-url; NULL: no such hook */
     const char *header_file;    /* --on-event-url-header-file; NULL: no such file */
+    const char *ca_file;        /* --on-event-url-ca; NULL: the authorities of the system */
     struct event_filter filter; /* which events are told */
     int64_t limit_us;           /* how long one call of the command or one request may take */
     const char *const *envp;    /* environment of the command; NULL: that of this process */

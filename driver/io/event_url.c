@@ -226,15 +226,17 @@ int event_url_check(const struct event_hook_config *config, bool file, struct hv
     struct event_target target;
     int rc;
 
+    if (!config->url && (config->header_file || config->ca_file))
+        return err_set(err, HVD_E_INVAL, "%s: there is no URL; give --on-event-url too",
+                       config->header_file ? "--on-event-url-header-file" : "--on-event-url-ca");
     if (!config->url)
-        return config->header_file
-                   ? err_set(err, HVD_E_INVAL,
-                             "--on-event-url-header-file: there is no URL; give --on-event-url too")
-                   : 0;
+        return 0;
     rc = event_target_init(&target, config->url, file ? config->header_file : NULL, err);
     if (!rc)
         event_target_release(&target);
-    return rc;
+    return rc || !config->ca_file
+               ? rc
+               : event_target_ca(config->url, file ? config->ca_file : NULL, err);
 }
 
 /* Takes a line of the log of events, if the filter lets it pass. Returns true: events_each goes on

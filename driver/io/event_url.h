@@ -19,7 +19,8 @@
 struct event_url;
 
 /* Checks config->url, if there is one, before anything is made for a job. `file`: the file of the
- * headers must be there, too. HVD_E_INVAL, or a code of event_target_init. */
+ * headers and that of the authorities must be there, too. HVD_E_INVAL, or a code of
+ * event_target_init. */
 int event_url_check(const struct event_hook_config *config, bool file,
                     struct hvd_err *err) MUST_CHECK;
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # --on-event-url of a real job: a web server is told each event, as "events --json" shows it, on one connection; one that is
 # away for a moment gets all events; one that hangs holds up no recovery; the next driver goes on telling; no secret is
-# in a log.
+# in a log; a server with a certificate is believed if the authority that has signed it was named.
 #
 #     on_event_url.sh ELASTIC TRAINER
 . "$(dirname "$0")/../shell/lib.sh"
@@ -31,6 +31,11 @@ refused 'headers.wrong:1: the line is no header; write "Name: value"' --on-event
 chmod 644 headers.wrong
 refused "other users can read or change this file, which has a secret (mode 0644); run: chmod o-rwx,g-w headers.wrong" \
   --on-event-url "$url" --on-event-url-header-file headers.wrong
+
+refused '--on-event-url-ca: there is no URL; give --on-event-url too' --on-event-url-ca headers
+refused 'the URL of --on-event-url has no TLS; write https://' --on-event-url "$url" --on-event-url-ca headers
+refused '--on-event-url-ca: gone.pem: cannot open: No such file' --on-event-url "https${url#http}" --on-event-url-ca gone.pem
+refused '--on-event-url-ca: headers: the file has no certificate' --on-event-url "https${url#http}" --on-event-url-ca headers
 
 # no_secrets: what the driver and the agents have printed
 no_secrets() {
@@ -117,5 +122,35 @@ start -np 1 -H 127.0.0.1:1 --on-event-url "$url" --on-event-url-header-file head
 finish 0
 rm hangs
 grep -qE "on-event-url: http://$address was not told the last [0-9]+ events" "$err" || die 'the log does not say which events were not told'
+no_secrets
+
+# ---- a server with a certificate: the authority that has signed it is named, another one is, and none is
+command -v openssl >/dev/null || die 'there is no openssl; ./dev setup installs it'
+certify() {
+  openssl req -x509 -newkey rsa:2048 -nodes -days 2 -keyout "$1.key" -out "$1.pem" -subj "/CN=$1" "${@:2}" 2>answer ||
+    die "openssl makes no certificate: $(cat answer)"
+}
+certify ours
+certify others
+certify hooks -CA ours.pem -CAkey ours.key -addext 'subjectAltName=IP:127.0.0.1'
+cat hooks.pem hooks.key >hooks.both
+EVENT_CERT=$folder/hooks.both serve secure python3 "$(dirname "$script")/../shell/event_server.py"
+url="https://anna:pa55@$address/hook/s3cret?key=k3y"
+new_job
+rm -f told
+start -np 1 -H 127.0.0.1:1 --on-event-url "$url" --on-event-url-header-file headers --on-event-url-ca "$folder/ours.pem" true
+finish 0
+grep -q '"kind":"job_over"' told || die "a server with a certificate is not told the end: $(cat told "$err")"
+! grep -q 'on-event-url: ' "$err" || die "there is a trouble with the server: $(grep 'on-event-url: ' "$err")"
+for wrong_ca in "--on-event-url-ca $folder/others.pem" ''; do
+  new_job
+  rm -f told
+  # shellcheck disable=SC2086 # two words, or none
+  start -np 1 -H 127.0.0.1:1 --on-event-url "$url" --on-event-url-header-file headers $wrong_ca true
+  finish 0
+  [ ! -e told ] || die 'a server whose certificate no known authority has signed was told of events'
+  [ "$(grep -c 'on-event-url: an event is held up, .*certificate.*signs the server.s certificate with --on-event-url-ca' "$err")" = 1 ] ||
+    die "the log does not name the authority once: $(cat "$err")"
+done
 no_secrets
 say_line 'a web server is told each event, in order, also by the next driver; one that is away or hangs holds up nothing'

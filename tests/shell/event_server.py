@@ -2,6 +2,8 @@
 
     python3 event_server.py ADDRESS FILE     FILE gets the URL when the server is ready
 
+With the variable EVENT_CERT, the name of a file with a certificate and its key, the server speaks HTTPS.
+
 In the current folder the body of each request that is answered with 200 is appended to `told`, and a line about each request to
 `asked`: the number of its connection, its path, its headers as JSON. While there is a file `fails`, requests are
 answered with the status in it. A request that finds a file `hangs` is noted in `hanging`, and is answered when that file is gone.
@@ -9,6 +11,7 @@ answered with the status in it. A request that finds a file `hangs` is noted in 
 import http.server
 import json
 import os
+import ssl
 import sys
 import threading
 import time
@@ -54,6 +57,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 server = http.server.ThreadingHTTPServer((sys.argv[1], 0), Handler)
+if "EVENT_CERT" in os.environ:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(os.environ["EVENT_CERT"])
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 with open(sys.argv[2] + ".new", "w") as file:
     file.write(f"{sys.argv[1]}:{server.server_address[1]}\n")
 os.rename(sys.argv[2] + ".new", sys.argv[2])
