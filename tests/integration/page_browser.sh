@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The page of --page in a browser: it follows a killed worker to the drawn pause, and a killed driver to the next one,
-# without being loaded anew; hostile texts stay texts; it is readable wide, on a telephone and dark. The file of the verb
-# "page" shows the same pause when the job lives, has no driver, and has ended.
+# without being loaded anew; a change after a new driver has its own reason; hostile texts stay texts; it is readable
+# wide, on a telephone and dark. The file of the verb "page" shows the same pause when the job lives, has no driver, and
+# has ended.
 # Skipped where Chromium is missing.
 #
 #     page_browser.sh ELASTIC TRAINER PAGE [PICTURE [FOLDER]]
@@ -48,11 +49,13 @@ ask page >orphaned.html || die "page of a job without a driver: $?"
 port=${url##*:}
 job_with_page "${port%/}"
 show back
+ask page >living.html || die "page of a living job: $?"
+kill -KILL "$(workers HVD_HOST=127.0.0.1 | head -n 1)"
+show followed
 say_line end >&"$steps"
 await_end "$viewer" || die "the browser does not end: $(cat viewer.log)"
 wait "$viewer" || die "$(cat viewer.log)"
 say_line "$(cat viewer.log)"
-ask page >living.html || die "page of a living job: $?"
 ask stop >answer 2>&1 || die "stop: $(cat answer)"
 await_driver
 [ "$code" = 143 ] || die "exit code $code"

@@ -2,7 +2,7 @@
 
     page_live.py follow URL STEPS ANSWERS [PICTURE]
         does one step for each line of STEPS, and writes a line to ANSWERS when the page shows it: "trains", "killed",
-        "gone", "back"; "end" is the last one. PICTURE is taken when the page shows the killed worker.
+        "gone", "back", "followed"; "end" is the last one. PICTURE is taken when the page shows the killed worker.
     page_live.py files LIVING ORPHANED ENDED [PICTURES]
         shows the files that the verb "page" has written of one job that has lost a worker, then its driver, and was stopped.
     page_live.py control URL [PICTURES]
@@ -66,6 +66,11 @@ def follow(url, steps, answers, picture=None):
                 page.await_text(["no word from the driver"])
             elif step == "back":
                 page.await_text(["live ·", "driver2", "4 → 3"])
+            elif step == "followed":
+                page.await_text(["3 → 2"])
+                because = page.value("document.querySelector('#changes .row .because').textContent")
+                if "killed by signal 9" not in because or not because.endswith("; a new driver took over"):
+                    browser.fail(f"the reason for the first change after the takeover is '{because}'")
             if page.value("window.loaded") != "once":
                 browser.fail(f"{step}: the page was loaded anew")
             said.write(step + "\n")
@@ -161,7 +166,7 @@ def made(path, pictures=None):
 def files(living, orphaned, ended, pictures=None):
     words = {living: ["as it was", "3 workers train, 1 fewer", "driver2"],
              orphaned: ["as it was", "No driver of this job lives", "orphaned"],
-             ended: ["ended", "The job has ended with code 143: stopped by hvd-elastic stop."]}
+             ended: ["ended", "The job has ended with code 143: stopped by hvd-elastic stop.", "3 → 2", "a new driver took over"]}
     with browser.Page(1500, 1000) as page:
         for path, wanted in words.items():
             page.ask("Network.enable")
@@ -169,7 +174,7 @@ def files(living, orphaned, ended, pictures=None):
             page.await_text(wanted + ["0 → 4", "4 → 3", "killed by signal 9"])
             drawn = page.value("[...document.querySelectorAll('svg .pause')].map(e => [e.classList[1], e.querySelector('title').textContent])")
             kinds = [kind for kind, _ in drawn]
-            if kinds != ["first", "recovery"] or "4 → 3 workers" not in drawn[1][1]:
+            if kinds[:2] != ["first", "recovery"] or kinds[2:] != ["recovery"] * (path == ended) or "4 → 3 workers" not in drawn[1][1]:
                 browser.fail(f"{path}: the pauses are {drawn}")
             if not page.value("document.querySelector('.detail').textContent.includes('has recovered')"):
                 browser.fail(f"{path}: the change does not say what the driver did")

@@ -21,9 +21,9 @@ const USES = {
 const SEVERITIES = ['error', 'warning', 'info', 'debug'];
 /* The kinds of events that are the reason for a change; docs/events.md has all kinds. */
 const REASONS = ['worker_failed', 'host_lost', 'hosts_changed', 'host_joined', 'host_left', 'drain_begun', 'drain_ended'];
-const SHOWN_REASONS = 2;
+const SHOWN_REASONS = 2, TAKEOVER_MS = 60000;
 
-const job = { changes: new Map(), events: [], reasons: [], ready: [], slots: new Map(), lost: new Map(), checkpoint: null, last: null, heard: 0, clock: 0, still: null, driver: '', file: null, began: Infinity, control: false };
+const job = { changes: new Map(), events: [], reasons: [], ready: [], takeovers: [], listsAnew: false, slots: new Map(), lost: new Map(), checkpoint: null, last: null, heard: 0, clock: 0, still: null, driver: '', file: null, began: Infinity, control: false };
 const chosen = { change: null, span: 0, severity: 2 };
 
 /* ---- elements ---- */
@@ -149,14 +149,17 @@ function showHead(message) {
     make('div', '', make('dt', '', name), make('dd', '', `${value} `, make('small', '', rest)))));
 }
 
-/* Why a change came: what happened in the rounds since the change before it. A worker that became ready is the reason for
- * a change that has no other one. Of a round that the page has not seen the events, it knows no reason. */
+/* Why a change came: what happened in the rounds since the change before it. A change that has no such reason comes from
+ * a driver that took the job over, or from a worker that became ready. Of a round that the page has not seen the
+ * events, it knows no reason. */
 function reasonFor(change, former) {
   if (change.cause === 'first') return 'the first round';
   const since = former ? former.round : change.round - 1;
   const within = event => event.round >= since && event.round < change.round;
   let reasons = job.reasons.filter(within);
-  if (!reasons.length) reasons = job.ready.filter(within);
+  const takeovers = job.takeovers.filter(within).filter(event => !reasons.length || change.end - event.at < TAKEOVER_MS).slice(-1);
+  if (!reasons.length) reasons = [...takeovers, ...job.ready.filter(within)];
+  else reasons = [...reasons.slice(0, SHOWN_REASONS - takeovers.length), ...takeovers, ...reasons.slice(SHOWN_REASONS - takeovers.length)];
   const rest = reasons.length - SHOWN_REASONS;
   return reasons.slice(0, SHOWN_REASONS).map(event => event.text).join('; ') + (rest > 0 ? `; and ${rest} more` : '');
 }
@@ -461,11 +464,17 @@ function keepFacts(event) {
   const slot = `${event.host}:${event.slot}`, worker = event.incarnation !== undefined && event.slot !== undefined;
   if (event.kind === 'checkpoint_complete' && event.commit !== undefined) job.checkpoint = { commit: event.commit, at: event.at };
   if (['worker_failed', 'host_lost'].includes(event.kind) && event.host !== undefined) job.lost.set(event.host, { text: event.text, at: event.at });
-  if (REASONS.includes(event.kind) && event.severity !== 'debug') job.reasons.push({ round: event.round, text: event.text });
+  /* To a driver that takes over the whole first list of hosts is new. */
+  if (event.kind === 'driver_started' && event.severity !== 'debug') {
+    job.takeovers.push({ round: event.round, at: event.at, text: 'a new driver took over' });
+    job.listsAnew = true;
+  }
+  if (event.kind === 'hosts_changed' && event.severity !== 'debug' && job.listsAnew) job.listsAnew = false;
+  else if (REASONS.includes(event.kind) && event.severity !== 'debug') job.reasons.push({ round: event.round, text: event.text });
   if (event.kind === 'worker_ready' && worker)
     job.ready.push({ round: event.round, text: `${slot} is ${job.slots.has(slot) && job.slots.get(slot) !== event.incarnation ? 'back' : 'ready'}` });
   if (worker && event.kind !== 'worker_launched') job.slots.set(slot, event.incarnation);
-  for (const list of [job.reasons, job.ready]) list.splice(0, Math.max(0, list.length - KEPT_EVENTS));
+  for (const list of [job.reasons, job.ready, job.takeovers]) list.splice(0, Math.max(0, list.length - KEPT_EVENTS));
 }
 
 /* Keeps the events that are new. A new driver counts from 1 again. */
