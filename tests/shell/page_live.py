@@ -43,6 +43,9 @@ def follow(url, steps, answers, picture=None):
                         ("the change is open", "document.querySelector('[aria-expanded=true]').textContent.includes('recovery')"),
                         ("its phases", "document.querySelector('.detail').textContent.includes('rebuild')"),
                         ("the worker waited for", "document.querySelector('.detail').textContent.includes('has recovered')"),
+                        ("why there are fewer", "document.getElementById('fewer').textContent.startsWith('Why not 4: 127.0.0.2: slot ')"),
+                        ("what is waited for", "document.getElementById('waits').textContent.includes('waited for')"),
+                        ("what was lost", "document.getElementById('facts').textContent.includes('of workers’ time lost')"),
                         ("its reason", "document.querySelector('[aria-expanded=true] .because').textContent.includes('killed by signal 9')"),
                         ("the moment that offsets count from", "document.querySelector('.detail').textContent.includes('0 is the moment')"),
                         ("the failure of the host", "document.getElementById('hosts').textContent.includes('1 failure, last')"),
@@ -93,7 +96,7 @@ def message(text, hosts, workers, changes):
                 {"name": f"{text} 11", "value": 0.0123456, "round": 3, "commit": "3.9", "age_s": 0.5},
                 {"name": "grad/norm", "value": "NaN", "round": 3, "commit": None, "age_s": 700.0},
                 {"name": "throughput", "value": 15234.5, "round": 3, "commit": "3.9", "age_s": 0.5}],
-            "commits_per_s": 2.5, "lagging": [{"worker": f"{text} 9", "silent": True, "heard_s": 9.0}] * 5, "resets": changes, "enough": True, "short_for_s": None,
+            "commits_per_s": 2.5, "lagging": [{"worker": f"{text} {where}", "silent": True, "heard_s": 9.0} for where in ("9", "4 0:0")], "resets": changes, "enough": True, "short_for_s": None,
             "np": workers, "min_np": 2, "max_np": 4294967295, "workers": {}, "goodput": dict({use: part for use in uses}, part=0.91),
             "hosts": {"listed": hosts, "used": hosts, "draining": 0, "agents": hosts}, "failures": [{"host": f"{text} 3", "count": 7}],
             "driver": {"pid": 1, "term": 1, "for_s": 7200.0, "silent_s": None, "state_dir": "/s"}},
@@ -111,7 +114,8 @@ def message(text, hosts, workers, changes):
         "series": [
             {"name": f"{text} 11", "points": [[3600 - 36 * i, 1 / (1 + i) + 0.02 * (i % 5)] for i in range(100)]},
             {"name": "grad/norm", "points": [[3600, 2.0], [3000, 3.0], [1500, "Infinity"], [900, 1.0], [700, "NaN"]]},
-            {"name": "throughput", "points": [[3600 - 36 * i, 15000 + 400 * (i % 7)] for i in range(100)]}],
+            {"name": "throughput", "points": [[4000 - 40 * i, 15000 + 400 * (i % 7), f"3.{40 * i if i < 50 else 2000 + 100 * (i - 50)}"]
+                                              for i in range(100)]}],
         "hosts_left_out": 5, "blacklist_left_out": 0, "now": stamp(now),
         "checkpoint": {"commit": "3.1", "age_s": 300.0, "where": f"{text} 10"},
         "events": [{"kind": "worker_failed", "round": changes - 1, "host": f"{text} 4 0", "slot": 1, "incarnation": i, "number": i, "time": stamp(now - 60 + i), "severity": ["error", "warning", "info", "debug"][i % 4],
@@ -146,8 +150,13 @@ def made(path, pictures=None):
             missing = [text for text in texts if text not in shown]
             if missing:
                 browser.fail(f"{world}: the page lacks {missing}")
-            if page.value("document.querySelectorAll('#values svg path').length") != 3 or "NaN" not in shown:
-                browser.fail(f"{world}: the reported values are not drawn")
+            if page.value("document.querySelectorAll('#values svg path').length") != 4 or "NaN" not in shown:
+                browser.fail(f"{world}: the speed and the reported values are not drawn")
+            speed = page.value("document.querySelector('#values .value').innerText").split("\n")
+            if speed[:3] != ["commits/s", "2.5", "1.0 an hour ago"]:
+                browser.fail(f"{world}: the speed is said to be {speed}")
+            if page.value("document.querySelectorAll('#hosts .row .worker.lags').length") != 1:
+                browser.fail(f"{world}: the silent worker is not marked")
             if "10 events are not shown here" not in shown:
                 browser.fail(f"{world}: the page hides that events are missing")
             if page.value("window.pwned") or page.value("document.querySelectorAll('img, main script').length"):

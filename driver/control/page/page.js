@@ -22,8 +22,11 @@ const SEVERITIES = ['error', 'warning', 'info', 'debug'];
 /* The kinds of events that are the reason for a change; docs/events.md has all kinds. */
 const REASONS = ['worker_failed', 'host_lost', 'hosts_changed', 'host_joined', 'host_left', 'drain_begun', 'drain_ended'];
 const SHOWN_REASONS = 2, TAKEOVER_MS = 60000;
+/* A speed is measured over at least SPEED_MS, so that a job has at most SPEEDS of them. */
+const SPEED_MS = 10000, SPEEDS = 120, HOUR_S = 3600;
+const SHOWN_WHYS = 4;
 
-const job = { changes: new Map(), events: [], reasons: [], ready: [], takeovers: [], listsAnew: false, slots: new Map(), lost: new Map(), checkpoint: null, last: null, heard: 0, clock: 0, still: null, driver: '', file: null, began: Infinity, control: false };
+const job = { changes: new Map(), events: [], reasons: [], ready: [], takeovers: [], listsAnew: false, marks: [], slots: new Map(), lost: new Map(), checkpoint: null, last: null, heard: 0, clock: 0, still: null, driver: '', file: null, began: Infinity, control: false };
 const chosen = { change: null, span: 0, severity: 2 };
 
 /* ---- elements ---- */
@@ -122,21 +125,38 @@ function checkpointFact(message) {
   return ['checkpoint', newest || (alive ? 'none yet' : '–'), newest || alive ? rest.filter(Boolean).join(', ') : 'no event tells of one'];
 }
 
+/* Why no more workers train, of a job that has a most: what each host says, or how many slots there are. */
+function whyFewer({ status, hosts }) {
+  const most = status.max_np < 4294967295 ? status.max_np : status.np;
+  if (status.size >= most || !['running', 'preparing', 'pending', 'recovering', 'gathering'].includes(status.state)) return '';
+  const whys = hosts.hosts.filter(host => host.why).map(host => `${host.name}: ${host.why}`);
+  const slots = hosts.hosts.reduce((sum, host) => sum + (host.listed ? host.slots : 0), 0), rest = whys.length - SHOWN_WHYS;
+  if (slots < most) whys.unshift(`${count(slots, 'slot is', 'slots are')} listed`);
+  return whys.length ? `Why not ${most}: ${whys.slice(0, SHOWN_WHYS).join('; ')}${rest > 0 ? `; and ${count(rest, 'host', 'hosts')} more` : ''}.` : '';
+}
+
+/* The time of workers in which they did not train, but for the end of the job. */
+const lostTime = goodput => Object.keys(USES).reduce((sum, use) =>
+  sum + (['training', 'ending'].includes(use) || !goodput[use] ? 0 : goodput[use].worker_s), 0);
+
 function showHead(message) {
   const status = message.status;
   document.title = `${status.size} · ${status.job}`;
   at('job').textContent = status.job;
   at('state').textContent = status.state;
   at('verdict').textContent = verdict(status);
-  at('waits').textContent = [status.waiting_for, ...status.lagging.slice(0, 3).map(lag)].filter(Boolean).join('; ');
+  const waits = [status.waiting_for && `It waits for ${status.waiting_for}`, ...status.lagging.slice(0, 3).map(lag)].filter(Boolean).join('; ');
+  at('waits').textContent = waits || (status.state === 'running' ? 'Nothing is waited for.' : '');
+  at('fewer').textContent = whyFewer(message);
   const failed = status.failures.reduce((sum, one) => sum + one.count, 0);
   const most = status.max_np < 4294967295 ? `, at most ${status.max_np}` : '';
   const rate = status.commits_per_s;
   const facts = [
     [status.state === 'ended' ? 'workers at the end' : 'workers', status.size, `at least ${status.min_np}${most}`],
-    ['goodput', status.goodput.part === null ? '–' : `${(status.goodput.part * 100).toFixed(1)} %`, ''],
+    ['goodput', status.goodput.part === null ? '–' : `${(status.goodput.part * 100).toFixed(1)} %`,
+      `${span(lostTime(status.goodput))} of workers’ time lost`],
     ['commits/s', rate === null ? '–' : rate.toFixed(rate < 10 ? 1 : 0),
-      status.newest ? `newest: ${commitName(status.newest)}, ${ago(status.newest_age_s)}` : ''],
+      status.newest ? `newest: ${commitName(status.newest)}, ${status.newest_age_s < 3 ? 'now' : `${span(Math.floor(status.newest_age_s))} ago`}` : ''],
     ['round', status.round, status.round ? `from ${commitName(status.commit)}` : ''],
     checkpointFact(message),
     ['hosts', status.hosts.used, status.driver.pid === null ? '' : `of ${status.hosts.listed} listed`],
@@ -273,15 +293,50 @@ function spark(points) {
   return svg;
 }
 
-/* The newest value of each name that the program has reported, and its values over time. */
+/* In words what the line shows. */
+function trend(points) {
+  const numbers = points.filter(point => typeof point[1] === 'number'), short = value => +value.toPrecision(3);
+  return make('small', 'faint', numbers.length ? `${short(numbers[0][1])} → ${short(numbers[numbers.length - 1][1])} in ${span(numbers[0][0])}` : '');
+}
+
+/* Commits in a second over time, as points [age, commits/s]: from the commits that the reported values and the
+ * checkpoints name. A speed is that of one round, so pauses do not count. */
+function speeds(message) {
+  const marks = job.marks.concat(...message.series.map(one => one.points.filter(point => point[2])
+    .map(([age, , commit]) => [job.clock - age * 1000, commit])));
+  if (message.status.newest) marks.push([job.clock - message.status.newest_age_s * 1000, message.status.newest]);
+  marks.sort((a, b) => a[0] - b[0]);
+  const least = marks.length ? Math.max(SPEED_MS, (job.clock - marks[0][0]) / SPEEDS) : 0, points = [];
+  let from = null;
+  for (const [at, commit] of marks) {
+    const [round, place] = commit.split('.').map(Number);
+    if (from && from.round === round && at - from.at < least) continue;
+    if (from && from.round === round) points.push([Math.max(0, (job.clock - at) / 1000), Math.max(0, place - from.place) * 1000 / (at - from.at)]);
+    from = { at, round, place };
+  }
+  return points;
+}
+
+/* The tile of the speed: how fast it is now, and how fast it was an hour ago, or at first. */
+function speedTile(message) {
+  const points = speeds(message), rate = message.status.commits_per_s;
+  if (points.length < 2) return [];
+  const before = points.reduce((best, point) => Math.abs(point[0] - HOUR_S) < Math.abs(best[0] - HOUR_S) ? point : best);
+  const short = value => value.toFixed(value < 10 ? 1 : 0);
+  if (rate !== null) points.push([0, rate]);
+  return [['commits/s', short(points[points.length - 1][1]),
+    `${short(before[1])} ${Math.abs(before[0] - HOUR_S) < HOUR_S / 4 ? 'an hour ago' : `at ${clock(job.clock - before[0] * 1000)}`}`, points]];
+}
+
+/* The speed, and the newest value of each name that the program has reported, with their values over time. */
 function showValues(message) {
   const series = new Map(message.series.map(one => [one.name, one.points]));
-  const tiles = message.status.reported.map(({ name, value, commit, age_s: age }) => [name, digits(value),
-    [commit && `at ${commitName(commit)}`, age < 10 ? '' : ago(age)].filter(Boolean).join(', '), series.get(name) || []]);
+  const tiles = speedTile(message).concat(message.status.reported.map(({ name, value, commit, age_s: age }) => [name, digits(value),
+    [commit && `at ${commitName(commit)}`, age < 10 ? '' : ago(age)].filter(Boolean).join(', '), series.get(name) || []]));
   at('of-values').hidden = !tiles.length;
   fill('values', tiles.map(([name, value, rest, points]) => [name, value, rest, points.length, points.map(point => point[1])]), () =>
     tiles.map(([name, value, rest, points]) => make('div', 'value', make('div', 'faint', name),
-      make('b', '', value), make('small', 'faint', rest), points.length > 1 ? spark(points) : '')));
+      make('b', '', value), make('small', 'faint', rest), ...(points.length > 1 ? [spark(points), trend(points)] : []))));
 }
 
 function showChanges() {
@@ -324,15 +379,16 @@ function showGoodput(goodput) {
 }
 
 function worker(of) {
-  const kind = of.trains ? 'trains' : ['doomed', 'ended', 'leaving', 'revoked'].includes(of.state) ? 'gone'
+  const kind = of.lags ? 'lags' : of.trains ? 'trains' : ['doomed', 'ended', 'leaving', 'revoked'].includes(of.state) ? 'gone'
     : ['member', 'ready', 'recovered', 'finished'].includes(of.state) ? 'there' : '';
   const mark = make('span', `worker ${kind}`);
-  mark.title = `slot ${of.slot}: ${of.rank === null ? 'no rank' : `rank ${of.rank}`}, ${of.state}${of.trains ? ', trains' : ''}`;
+  mark.title = `slot ${of.slot}: ${of.rank === null ? 'no rank' : `rank ${of.rank}`}, ${of.state}${of.trains ? ', trains' : ''}${of.lags ? ', silent or behind' : ''}`;
   return mark;
 }
 
 function showHosts(message) {
   const failures = new Map(message.status.failures.map(one => [one.host, one.count]));
+  const lags = new Set(message.status.lagging.map(one => one.worker));
   const rows = message.hosts.hosts.map(host => {
     const heard = host.heard_s === null ? '' : host.heard_s > 5 ? `, not heard for ${Math.floor(host.heard_s / 5) * 5} s` : ', heard now';
     const state = host.draining ? 'drained' : message.hosts.orphaned ? 'not known' : !host.listed ? 'not listed' : `agent ${host.agent}${heard}`;
@@ -340,7 +396,7 @@ function showHosts(message) {
     const lost = !failed && !last ? '' : [failed ? count(failed, 'failure', 'failures') : '', last ? `last ${when(last.at)}: ${last.text}` : '']
       .filter(Boolean).join(', ');
     return { name: host.name, state, lost, good: host.agent === 'there' && host.listed && !host.draining && !(host.heard_s > 5), drained: host.draining, why: host.why, slots: message.hosts.orphaned ? host.used : `${host.used} of ${host.slots}`,
-      workers: host.workers.map(({ slot, rank, state: now, trains }) => ({ slot, rank, state: now, trains })) };
+      workers: host.workers.map(({ slot, rank, state: now, trains }) => ({ slot, rank, state: now, trains, lags: lags.has(`${host.name}:${slot}`) })) };
   });
   at('of-hosts').hidden = message.status.state === 'ended';
   fill('hosts', [rows, message.hosts_left_out, job.control], () => {
@@ -354,7 +410,7 @@ function showHosts(message) {
           job.control ? hostAct(host.name, host.drained, host.workers.length) : ''), make('span', 'faint', host.slots),
         make('span', '', ...marks), host.why ? make('span', 'why', host.why) : '', host.lost ? make('span', 'why', host.lost) : '')));
     }
-    const key = make('p', 'key', ...[['trains', 'trains'], ['there', 'ready, not training'], ['', 'starts'], ['gone', 'leaves, or is lost']]
+    const key = make('p', 'key', ...[['trains', 'trains'], ['there', 'ready, not training'], ['', 'starts'], ['lags', 'silent or behind'], ['gone', 'leaves, or is lost']]
       .map(([kind, name]) => make('span', '', make('span', `worker ${kind}`), name)));
     const rest = message.hosts_left_out, name = message.status.job;
     const how = message.hosts.orphaned ? '' : job.control
@@ -462,7 +518,10 @@ at('stop').addEventListener('click', () => confirmAct(
 /* Keeps what an event tells beyond its line: the reason for a change, a failure of a host, a checkpoint. */
 function keepFacts(event) {
   const slot = `${event.host}:${event.slot}`, worker = event.incarnation !== undefined && event.slot !== undefined;
-  if (event.kind === 'checkpoint_complete' && event.commit !== undefined) job.checkpoint = { commit: event.commit, at: event.at };
+  if (event.kind === 'checkpoint_complete' && event.commit !== undefined) {
+    job.checkpoint = { commit: event.commit, at: event.at };
+    job.marks.push([event.at, event.commit]);
+  }
   if (['worker_failed', 'host_lost'].includes(event.kind) && event.host !== undefined) job.lost.set(event.host, { text: event.text, at: event.at });
   /* To a driver that takes over the whole first list of hosts is new. */
   if (event.kind === 'driver_started' && event.severity !== 'debug') {
@@ -474,7 +533,7 @@ function keepFacts(event) {
   if (event.kind === 'worker_ready' && worker)
     job.ready.push({ round: event.round, text: `${slot} is ${job.slots.has(slot) && job.slots.get(slot) !== event.incarnation ? 'back' : 'ready'}` });
   if (worker && event.kind !== 'worker_launched') job.slots.set(slot, event.incarnation);
-  for (const list of [job.reasons, job.ready, job.takeovers]) list.splice(0, Math.max(0, list.length - KEPT_EVENTS));
+  for (const list of [job.reasons, job.ready, job.takeovers, job.marks]) list.splice(0, Math.max(0, list.length - KEPT_EVENTS));
 }
 
 /* Keeps the events that are new. A new driver counts from 1 again. */
