@@ -7,6 +7,7 @@ tests/integration/metrics_prometheus.sh and alerts.sh call it:
     prometheus.py queries PORT DASHBOARD INSTANCE   until each query of the dashboard has an answer
     prometheus.py history PORT CHANGES STATUS EVENTS    until the stored series are what the job's journal says
     prometheus.py alerts ALERTS TESTS               each alert has words, and a test in which it fires and does not
+    prometheus.py board DASHBOARD                   the dashboard has the fields of Grafana's published schema
     prometheus.py names SCRAPED DASHBOARD ALERTS    a dashboard and alerts use only what a driver serves
 
 Invariant: a check that does not hold ends the program with its reason on standard error.
@@ -72,6 +73,67 @@ def expressions(board):
             yield panel["title"], target["expr"]
     for note in board["annotations"]["list"]:
         yield note["name"], note["expr"]
+
+
+# The fields of Grafana's published dashboard schema (version 10, as the package grafana-foundation-sdk has it) that our
+# dashboard may use, and those that it must have. "definition" and "titleFormat" belong to the data source Prometheus.
+FIELDS = {
+    "dashboard": "title uid schemaVersion panels templating annotations time version | description tags timezone editable refresh"
+    " graphTooltip links timepicker weekStart",
+    "panel": "id type title gridPos datasource fieldConfig targets | options description transparent interval links maxDataPoints",
+    "gridPos": "x y w h |",
+    "fieldConfig": "defaults overrides |",
+    "defaults": "unit | min max custom decimals color thresholds mappings noValue",
+    "custom": "| drawStyle lineWidth lineInterpolation fillOpacity stacking showPoints spanNulls axisLabel",
+    "stat": "reduceOptions | textMode colorMode graphMode orientation justifyMode",
+    "timeseries": "legend tooltip |",
+    "target": "refId datasource expr | legendFormat format instant range interval",
+    "variable": "name type query | label datasource refresh sort definition multi includeAll current hide regex",
+    "note": "name datasource enable iconColor expr | titleFormat hide",
+}
+
+
+def has_fields(kind, value, where):
+    must, may = (set(part.split()) for part in FIELDS[kind].split("|"))
+    wrong = (must - set(value)) | (set(value) - must - may)
+    assert not wrong, f"{where}: {kind}: missing, or not in the schema: {sorted(wrong)}"
+
+
+def board(file):
+    """What a Grafana needs to draw the dashboard, as far as it can be said without one."""
+    whole = json.load(open(file))
+    has_fields("dashboard", whole, file)
+    known = {variable["name"] for variable in whole["templating"]["list"]}
+    for variable in whole["templating"]["list"]:
+        has_fields("variable", variable, variable["name"])
+    for note in whole["annotations"]["list"]:
+        has_fields("note", note, note["name"])
+    taken, numbers = {}, set()
+    for panel in whole["panels"]:
+        where = f"panel {panel['id']}"
+        has_fields("panel", panel, where)
+        has_fields("gridPos", panel["gridPos"], where)
+        has_fields("fieldConfig", panel["fieldConfig"], where)
+        has_fields("defaults", panel["fieldConfig"]["defaults"], where)
+        has_fields("custom", panel["fieldConfig"]["defaults"].get("custom", {}), where)
+        assert panel["type"] in ("stat", "timeseries"), f"{where}: a {panel['type']} is not in the list of fields"
+        if "options" in panel:
+            has_fields(panel["type"], panel["options"], where)
+        assert panel["id"] not in numbers, f"{where}: two panels have this id"
+        numbers.add(panel["id"])
+        place = panel["gridPos"]
+        assert 0 <= place["x"] and place["x"] + place["w"] <= 24 and place["h"] > 0, f"{where}: it lies beside the 24 columns"
+        for cell in ((x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])):
+            assert cell not in taken, f"{where}: it lies on panel {taken[cell]}"
+            taken[cell] = panel["id"]
+        for target in panel["targets"]:
+            has_fields("target", target, where)
+        names = [target["refId"] for target in panel["targets"]]
+        assert len(set(names)) == len(names), f"{where}: two queries have the same refId"
+    used = set(re.findall(r"\$\{?(\w+)", json.dumps(whole))) - {"__rate_interval", "__interval", "__range"}
+    assert used <= known, f"variables that the dashboard does not have: {sorted(used - known)}"
+    assert isinstance(whole["schemaVersion"], int) and re.fullmatch(r"[\w-]{1,40}", whole["uid"]), "schemaVersion or uid"
+    print(f"{len(whole['panels'])} panels have the fields of the schema")
 
 
 def queries(port, file, instance):
@@ -157,7 +219,7 @@ def names(scraped, board, file):
 
 
 def main():
-    calls = {call.__name__: call for call in (rules, queries, history, alerts, names)}
+    calls = {call.__name__: call for call in (rules, board, queries, history, alerts, names)}
     try:
         if sys.argv[1] == "value":
             print(value(*sys.argv[2:]))
