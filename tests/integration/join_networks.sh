@@ -114,8 +114,12 @@ await_driver
 for n in 1 2 3 4; do join_left "s$n"; done
 nothing_left
 no_step_lost
+# the pause of the members in each switch, in ms, as the driver says it
+mapfile -t pauses < <(sed -nE 's/.*: all [0-9]+ train \(switch ([0-9.]+)(us|ms|s):.*/\1 \2/p' "$err" |
+  awk '{ printf "%.1f\n", $1 * ($2 == "s" ? 1000 : $2 == "us" ? 0.001 : 1) }' | sort -n)
 mapfile -t spent < <(printf '%s\n' "${spent[@]}" | sort -n)
 say_line "$turns turns: no round was revoked, no step of $(awk '$3 > most { most = $3 } END { print most }' "$made") lost;" \
   "from the start of a driver on another address until its agents are back with all workers:" \
-  "median ${spent[turns / 2]} ms, most ${spent[turns - 1]} ms; $refusals refusals:"
+  "median ${spent[turns / 2]} ms, most ${spent[turns - 1]} ms; training stood in each of ${#pauses[@]} switches for" \
+  "${pauses[${#pauses[@]} / 2]} ms (median), ${pauses[-1]} ms (most); $refusals refusals:"
 for kind in "${kinds[@]}"; do say_line "  $kind: $(grep -E "${says[$kind]}" "join-x$kind.log")"; done
