@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "bench/elastic_job.h"
 #include "bench/memory.h"
+#include "bench/series.h"
 #include "os/clock.h"
 #include "os/process.h"
 
@@ -26,7 +27,7 @@
 #define WORKERS     2
 #define STEP_US     10000
 #define WARM_BLOCKS 2 /* before the time of a job counts */
-#define TIMES_LIMIT 100
+#define TIMES_LIMIT SERIES_MAX
 #define WAIT_US     (10 * TIME_MIN)
 #define COMPLETE    " is complete: " /* in the driver's line about a checkpoint */
 
@@ -48,40 +49,6 @@ struct wish {
     char folder[LIMIT_PATH_BYTES]; /* of the checkpoints */
 };
 
-struct series {
-    size_t count;
-    double values[TIMES_LIMIT];
-};
-
-/* ---- figures --------------------------------------------------------------------------------- */
-
-static int series_order(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-
-    return (a > b) - (a < b);
-}
-
-/* Prints the median, the least and the most of the series. */
-static void series_line(struct series *series, const char *name, const char *unit)
-{
-    size_t count = series->count;
-
-    if (!count)
-        return;
-    qsort(series->values, count, sizeof(series->values[0]), series_order);
-    printf("  %-44s median %8.3f %s  (%.3f to %.3f)  of %zu\n", name,
-           (series->values[count / 2] + series->values[(count - 1) / 2]) / 2, unit,
-           series->values[0], series->values[count - 1], count);
-    (void)fflush(stdout);
-}
-
-static void series_add(struct series *series, double value)
-{
-    if (series->count < TIMES_LIMIT)
-        series->values[series->count++] = value;
-}
-
 /* ---- folders --------------------------------------------------------------------------------- */
 
 static int folder_remove_one(const char *path, const struct stat *stat, int kind, struct FTW *ftw)
@@ -100,42 +67,20 @@ static void folder_remove(const struct wish *wish)
 
 /* ---- the cost of a step ---------------------------------------------------------------------- */
 
-/* Waits until the first worker has done so many more blocks, and adds up their time. */
-static int blocks_await(const struct elastic_job *job, uint64_t count, int64_t *ret_us,
-                        struct hvd_err *err)
-{
-    struct board_slot *seat = board_slot(job->board, job->incarnations[0]);
-    int64_t deadline_us = clock_now_us() + WAIT_US;
-    uint64_t next = seat->blocks, end = next + count;
-
-    for (*ret_us = 0; next < end;) {
-        uint32_t bell = job->board->bell;
-
-        if (next < seat->blocks) {
-            *ret_us += seat->block_us[next++ % BOARD_BLOCKS];
-            continue;
-        }
-        if (clock_now_us() >= deadline_us)
-            return err_set(err, HVD_E_TIMEOUT, "the workers do no steps; choose a lower --mib");
-        board_await(job->board, bell, deadline_us);
-    }
-    return 0;
-}
-
 /* Until the time of a job counts: the memory of all commits is there, of a job with checkpoints
  * that of the third one too, which it asks for beside its first checkpoint. */
 static int cost_warm(const struct elastic_job *job, bool with, struct hvd_err *err)
 {
     int64_t deadline_us = clock_now_us() + WAIT_US, us;
-    int rc = blocks_await(job, WARM_BLOCKS, &us, err);
+    int rc = elastic_job_blocks(job, WARM_BLOCKS, &us, err);
 
     while (!rc && with && !elastic_job_logged(job, COMPLETE)) {
-        rc = blocks_await(job, 1, &us, err);
+        rc = elastic_job_blocks(job, 1, &us, err);
         if (!rc && clock_now_us() >= deadline_us)
             rc = err_set(err, HVD_E_TIMEOUT,
                          "no checkpoint was completed in 10 minutes; choose a lower --mib");
     }
-    return rc ? rc : blocks_await(job, WARM_BLOCKS, &us, err);
+    return rc ? rc : elastic_job_blocks(job, WARM_BLOCKS, &us, err);
 }
 
 /* Runs one job. *ret_ms: the mean time of a step, with its share of a commit. *ret_taken: the
@@ -165,7 +110,7 @@ static int cost_run(const struct wish *wish, const char *mode, bool with, double
         rc = cost_warm(&job, with, err);
     if (!rc) {
         before = elastic_job_logged(&job, COMPLETE);
-        rc = blocks_await(&job, wish->blocks, &us, err);
+        rc = elastic_job_blocks(&job, wish->blocks, &us, err);
     }
     if (!rc) {
         *ret_ms = (double)us / 1e3 / (double)(wish->blocks * BOARD_BLOCK_STEPS);
@@ -242,7 +187,7 @@ static int speed_of_dd(const struct wish *wish, double *ret_s, struct hvd_err *e
 static int speed_of_checkpoint(const struct elastic_job *job, double *ret_s, struct hvd_err *err)
 {
     int64_t ignored_us, began_us;
-    int rc = blocks_await(job, 1, &ignored_us, err);
+    int rc = elastic_job_blocks(job, 1, &ignored_us, err);
 
     began_us = clock_now_us();
     if (!rc)

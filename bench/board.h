@@ -30,9 +30,10 @@ struct board_round {
 
 struct board_slot {
     _Atomic int32_t pid;
-    _Atomic int64_t check_ps; /* what one hvd_state_check costs, in picoseconds; 0: not measured */
-    _Atomic int64_t load_ps;  /* what one atomic load costs, for comparison */
-    _Atomic uint64_t blocks;  /* BOARD_BLOCK_STEPS steps and a commit each, all of the same work */
+    _Atomic int64_t check_ps;  /* what one hvd_state_check costs, in picoseconds; 0: not measured */
+    _Atomic int64_t load_ps;   /* what one atomic load costs, for comparison */
+    _Atomic int64_t report_ps; /* what one hvd_report costs on rank 0 */
+    _Atomic uint64_t blocks;   /* BOARD_BLOCK_STEPS steps and a commit each, all of the same work */
     _Atomic int64_t block_us[BOARD_BLOCKS]; /* how long each of the last blocks took */
     struct board_round rounds[BOARD_ROUNDS];
 };

@@ -1,14 +1,15 @@
 /*
- * board_worker: the worker of bench_recovery, bench_join, bench_check and bench_checkpoint. It
- * trains nothing: a step is an allreduce, a moment of rest or work, and a commit or a check. The
- * worker writes the times of its rounds and steps on the board (board.h).
+ * board_worker: the worker of bench_recovery, bench_join, bench_check, bench_checkpoint and
+ * bench_watch. It trains nothing: a step is an allreduce, a moment of rest or work, and a commit or
+ * a check. The worker writes the times of its rounds and steps on the board (board.h).
  *
  *     board_worker BOARD STATE-MIB STEP-US BOOT-MS MODE
  *
  * MODE: commit (in each step), check (one commit in the beginning, as a large state would have),
- * time (what a check costs), device (a commit after each BOARD_BLOCK_STEPS steps; the processor
- * rests in a step, as if a device computed), or compute (the same; the processor computes in a
- * step).
+ * time (what a check and a report cost), device (a commit after each BOARD_BLOCK_STEPS steps; the
+ * processor rests in a step, as if a device computed), or compute (the same; the processor computes
+ * in a step). device-report and compute-report are the same with REPORTS reported values in each
+ * step.
  */
 #include "base/err.h"
 #include "base/mem.h"
@@ -29,7 +30,10 @@
 #define UNIT_NUMBERS 1024
 #define UNIT_PASSES  1
 
+#define REPORTS      2
+
 #define TIMED        20000000
+#define TIMED_CALLS  1000000
 #define TIMED_LOADS  200000000
 
 struct worker {
@@ -37,7 +41,7 @@ struct worker {
     struct board_slot *seat;
     struct board_round *round;
     uint64_t mib, step_us, boot_ms;
-    bool commits, times, blocks, computes;
+    bool commits, times, blocks, computes, reports;
     int64_t block_us; /* when the block of steps began */
     size_t next;      /* the place in the state where the next step computes */
     int64_t steps;
@@ -92,13 +96,14 @@ static void note_step(struct worker *worker)
 /* ---- training ---------------------------------------------------------------------------------
  */
 
-/* All ranks check as often. The reference is what a check cannot do without. */
-static int time_checks(hvd_state *state, struct worker *worker)
+/* All ranks check as often. The reference is what a check cannot do without. Rank 0 alone has
+ * values to report. */
+static int time_calls(hvd_state *state, struct worker *worker)
 {
     static _Atomic uint32_t word;
     uint32_t sum = 0;
     int64_t began_us = clock_now_us();
-    int64_t checked_us;
+    int64_t checked_us, loaded_us;
 
     for (int i = 0; i < TIMED; i++) {
         int code = hvd_state_check(state);
@@ -110,7 +115,16 @@ static int time_checks(hvd_state *state, struct worker *worker)
     for (int i = 0; i < TIMED_LOADS; i++)
         sum += atomic_load_explicit(&word, memory_order_acquire);
     worker->seat->check_ps = (checked_us - began_us) * 1000000 / TIMED;
-    worker->seat->load_ps = (clock_now_us() - checked_us) * 1000000 / TIMED_LOADS + (sum != 0);
+    loaded_us = clock_now_us();
+    worker->seat->load_ps = (loaded_us - checked_us) * 1000000 / TIMED_LOADS + (sum != 0);
+    for (int i = 0; i < TIMED_CALLS && hvd_rank() == 0; i++) {
+        int code = hvd_report("loss", i);
+
+        if (code)
+            return code;
+    }
+    if (hvd_rank() == 0)
+        worker->seat->report_ps = (clock_now_us() - loaded_us) * 1000000 / TIMED_CALLS;
     board_ring(worker->board);
     return 0;
 }
@@ -147,6 +161,19 @@ static void note_block(struct worker *worker)
     worker->block_us = now_us;
 }
 
+static int report(const struct worker *worker)
+{
+    static const char *const names[REPORTS] = { "loss", "rate" };
+
+    for (int i = 0; i < REPORTS; i++) {
+        int code = hvd_report(names[i], 1.0 / (double)(worker->steps + i));
+
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
 static int step(hvd_state *state, struct worker *worker)
 {
     int code = hvd_allreduce(worker->numbers, worker->numbers, NUMBERS, HVD_FLOAT32, HVD_AVERAGE);
@@ -157,6 +184,10 @@ static int step(hvd_state *state, struct worker *worker)
     if (worker->mib)
         worker->state[worker->steps % 4096]++;
     note_step(worker);
+    if (worker->reports)
+        code = report(worker);
+    if (code)
+        return code;
     if (worker->computes)
         compute(worker, worker->step_us);
     else
@@ -181,7 +212,7 @@ static int train(hvd_state *state, void *arg)
     while (!code) {
         code = step(state, worker);
         if (!code && worker->times)
-            code = time_checks(state, worker);
+            code = time_calls(state, worker);
     }
     worker->round->told_us = clock_now_us();
     return code;
@@ -213,8 +244,9 @@ static int read_words(struct worker *worker, char **words, uint64_t *ret_incarna
         return HVD_E_INVAL;
     worker->commits = !strcmp(words[5], "commit");
     worker->times = !strcmp(words[5], "time");
-    worker->computes = !strcmp(words[5], "compute");
-    worker->blocks = worker->computes || !strcmp(words[5], "device");
+    worker->computes = !strncmp(words[5], "compute", strlen("compute"));
+    worker->blocks = worker->computes || !strncmp(words[5], "device", strlen("device"));
+    worker->reports = strstr(words[5], "-report") != NULL;
     if (board_open(words[1], &worker->board, &err)) {
         fprintf(stderr, "board_worker: %s\n", err.text);
         return HVD_E_IO;
@@ -256,8 +288,8 @@ int main(int argc, char **argv)
     int code;
 
     if (argc != 6 || read_words(&worker, argv, &incarnation)) {
-        fprintf(stderr,
-                "board_worker: BOARD STATE-MIB STEP-US BOOT-MS commit|check|time|device|compute\n");
+        fprintf(stderr, "board_worker: BOARD STATE-MIB STEP-US BOOT-MS "
+                        "commit|check|time|device|compute|device-report|compute-report\n");
         return 2;
     }
     rest(worker.boot_ms * 1000);

@@ -16,9 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PATIENCE_US (120 * TIME_S)
-#define PATH_MAX_   128
-#define WORDS_MAX   64
+#define PATIENCE_US        (120 * TIME_S)
+#define BLOCKS_PATIENCE_US (10 * TIME_MIN)
+#define PATH_MAX_          128
+#define WORDS_MAX          64
 
 static void path_of(const struct elastic_job *job, const char *name, char path[PATH_MAX_])
 {
@@ -183,6 +184,64 @@ size_t elastic_job_logged(const struct elastic_job *job, const char *text)
     return count;
 }
 
+int elastic_job_address(const struct elastic_job *job, const char *text, char *address, size_t size,
+                        struct hvd_err *err)
+{
+    char path[PATH_MAX_], line[1024];
+    const char *found = NULL;
+    FILE *file;
+
+    path_of(job, "log", path);
+    file = fopen(path, "re");
+    while (file && !found && fgets(line, sizeof(line), file))
+        found = strstr(line, text);
+    if (file)
+        fclose(file);
+    if (!found)
+        return err_set(err, HVD_E_NOTFOUND, "the driver's log has no line with \"%s\"", text);
+    found += strlen(text);
+    snprintf(address, size, "%.*s", (int)strcspn(found, "/\n"), found);
+    return 0;
+}
+
+/* ---- processor time -------------------------------------------------------------------------- */
+
+/* Adds up the fields 14 and 15 of /proc/PID/stat: ticks in the program and in the kernel. */
+static int64_t used_us(pid_t pid)
+{
+    char path[PATH_MAX_], line[1024] = "";
+    unsigned long user = 0, kernel = 0;
+    const char *fields;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    file = fopen(path, "re");
+    if (!file)
+        return 0;
+    fields = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+    fclose(file);
+    if (!fields || sscanf(fields, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+                          &kernel) != 2)
+        return 0;
+    return (int64_t)(user + kernel) * TIME_S / sysconf(_SC_CLK_TCK);
+}
+
+int64_t elastic_job_driver_us(const struct elastic_job *job)
+{
+    int64_t us = used_us(job->driver);
+    char path[PATH_MAX_];
+    FILE *file;
+    int child;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)job->driver, (int)job->driver);
+    file = fopen(path, "re");
+    while (file && fscanf(file, "%d", &child) == 1)
+        us += used_us((pid_t)child);
+    if (file)
+        fclose(file);
+    return us;
+}
+
 /* ---- rounds -----------------------------------------------------------------------------------
  */
 
@@ -255,4 +314,27 @@ int elastic_job_await(struct elastic_job *job, size_t count, struct hvd_err *err
             return say_what_was(job, err);
         board_await(job->board, bell, deadline_us);
     }
+}
+
+/* ---- blocks of steps ------------------------------------------------------------------------- */
+
+int elastic_job_blocks(const struct elastic_job *job, uint64_t count, int64_t *ret_us,
+                       struct hvd_err *err)
+{
+    struct board_slot *seat = board_slot(job->board, job->incarnations[0]);
+    int64_t deadline_us = clock_now_us() + BLOCKS_PATIENCE_US;
+    uint64_t next = seat->blocks, end = next + count;
+
+    for (*ret_us = 0; next < end;) {
+        uint32_t bell = job->board->bell;
+
+        if (next < seat->blocks) {
+            *ret_us += seat->block_us[next++ % BOARD_BLOCKS];
+            continue;
+        }
+        if (clock_now_us() >= deadline_us)
+            return err_set(err, HVD_E_TIMEOUT, "the workers do no steps; choose a smaller state");
+        board_await(job->board, bell, deadline_us);
+    }
+    return 0;
 }

@@ -18,7 +18,7 @@ struct elastic_plan {
     uint32_t step_us; /* how long a worker rests in each step */
     uint32_t boot_ms; /* how long it boots */
     /* what a worker does in its steps: a MODE of board_worker.c ("commit", "check", "time",
-     * "device", "compute") */
+     * "device", "compute", "device-report", "compute-report") */
     const char *mode;
     /* more options of hvd-elastic, ended by NULL; NULL: none */
     const char *const *options;
@@ -51,6 +51,10 @@ int elastic_job_hosts(struct elastic_job *job, uint32_t hosts, struct hvd_err *e
  * each worker has done a step. */
 int elastic_job_await(struct elastic_job *job, size_t count, struct hvd_err *err) MUST_CHECK;
 
+/* Waits until the first worker has done so many more blocks (board.h), and adds up their time. */
+int elastic_job_blocks(const struct elastic_job *job, uint64_t count, int64_t *ret_us,
+                       struct hvd_err *err) MUST_CHECK;
+
 /* Runs `hvd-elastic VERB` for the job, and waits for its end. An exit code other than 0 is
  * HVD_E_STATE. */
 int elastic_job_ask(const struct elastic_job *job, const char *verb,
@@ -58,6 +62,13 @@ int elastic_job_ask(const struct elastic_job *job, const char *verb,
 
 /* Returns how many lines of the driver's log have this text. */
 size_t elastic_job_logged(const struct elastic_job *job, const char *text);
+
+/* Finds in the driver's log the address behind this text: HOST:PORT of "TEXTHOST:PORT/...". */
+int elastic_job_address(const struct elastic_job *job, const char *text, char *address, size_t size,
+                        struct hvd_err *err) MUST_CHECK;
+
+/* Returns the processor time that the driver and the process in front of it have used so far. */
+int64_t elastic_job_driver_us(const struct elastic_job *job);
 
 struct board_round *elastic_job_round(const struct elastic_job *job, uint64_t incarnation,
                                       uint64_t number);
