@@ -23,8 +23,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINE_MAX_  1024
-#define REST_STEPS 12 /* the most steps between two faults */
+#define LINE_MAX_     1024
+#define PROCESSES_MAX (256 * 1024)
+#define REST_STEPS    12 /* the most steps between two faults */
 /* after this many steps without a fault the usual time of a step is known */
 #define PEACE_STEPS 50
 /* one of this many faults strikes before the job is whole after the previous fault */
@@ -162,6 +163,20 @@ static int strike(struct campaign *campaign, const struct fault *fault, struct r
     return rc ? rc : relented;
 }
 
+/* Prints the processes of a job that hangs, for the person who looks for the reason. */
+static void show_processes(struct campaign *campaign)
+{
+    struct chaos *chaos = campaign->chaos;
+    struct buf out;
+
+    buf_init(&out, PROCESSES_MAX);
+    proc_scan_take(&chaos->scan, &chaos->arena);
+    proc_scan_show(&chaos->scan, &out);
+    printf("%s", buf_text(&out));
+    (void)fflush(stdout);
+    buf_release(&out);
+}
+
 /* Waits until the job is whole after the fault, checks it, and fills in the entry's costs and
  * violation. */
 static int judge(struct campaign *campaign, struct record_fault *entry, const struct fault *fault,
@@ -179,6 +194,8 @@ static int judge(struct campaign *campaign, struct record_fault *entry, const st
         return rc;
     entry->whole_us = clock_now_us() - entry->at_us;
     entry->hung = rc == HVD_E_TIMEOUT;
+    if (entry->hung)
+        show_processes(campaign);
     if (!rc)
         rc = judge_right(&campaign->judge, chaos, fault_cost_of(chaos, fault, entry->lasted_us),
                          &why);

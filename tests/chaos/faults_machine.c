@@ -32,6 +32,7 @@
 #define WITH_ADDRESS_SANITIZER false
 #endif
 
+#define LIFT_PASSES 2 /* looks at all processes in a row that find none with a limit */
 #define LIMIT_LOW   (500 * TIME_MS)
 #define LIMIT_HIGH  (1500 * TIME_MS)
 #define STARVE_LOW  TIME_S
@@ -102,6 +103,10 @@ static int limit(struct chaos *chaos, enum proc_kind kind, int resource, int *re
     uint64_t used = victim ? in_use(victim->pid, resource) : 0;
     struct rlimit old;
 
+    /* The host of an agent without workers is not known, so the log could not be judged. */
+    if (victim && kind == PROC_AGENT && victim->host < 0)
+        return HVD_DONE;
+
     chaos->lasts_us = strike_time(chaos, LIMIT_LOW, LIMIT_HIGH);
     if (!used || prlimit(victim->pid, (__rlimit_resource_t)resource, NULL, &old))
         return HVD_DONE;
@@ -115,21 +120,22 @@ static int limit(struct chaos *chaos, enum proc_kind kind, int resource, int *re
 }
 
 /* Lifts the limit, if the process has one: only processes that were limited, or their children,
- * have less than this process. */
-static void lift_limit(pid_t pid, int resource)
+ * have less than this process. Returns whether it had one. */
+static bool lift_limit(pid_t pid, int resource)
 {
     struct rlimit ours, theirs;
 
     if (getrlimit((__rlimit_resource_t)resource, &ours) ||
         prlimit(pid, (__rlimit_resource_t)resource, NULL, &theirs) ||
         theirs.rlim_cur >= ours.rlim_cur)
-        return;
+        return false;
     /* the driver itself raises the limit of descriptors to the hard limit */
     theirs.rlim_cur = theirs.rlim_max;
-    (void)prlimit(pid, (__rlimit_resource_t)resource, &theirs, NULL);
+    return prlimit(pid, (__rlimit_resource_t)resource, &theirs, NULL) == 0;
 }
 
-/* Lifts all limits; twice, for processes that were just being started. */
+/* Lifts all limits, again and again until no process has one: a limited process may have started
+ * others meanwhile. */
 static int lift_limits(struct chaos *chaos, struct hvd_err *err)
 {
     static const int resources[] = { RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE };
@@ -137,11 +143,14 @@ static int lift_limits(struct chaos *chaos, struct hvd_err *err)
 
     if (!scan)
         return err_set(err, HVD_E_NOMEM, "the limits of processes: %s", err_text(HVD_E_NOMEM));
-    for (int pass = 0; pass < 2; pass++) {
+    for (int without = 0; without < LIFT_PASSES;) {
+        bool lifted = false;
+
         proc_scan_take(scan, &chaos->arena);
         for (uint32_t i = 0; i < scan->count; i++)
             for (size_t k = 0; k < ARRAY_SIZE(resources); k++)
-                lift_limit(scan->processes[i].pid, resources[k]);
+                lifted |= lift_limit(scan->processes[i].pid, resources[k]);
+        without = lifted ? 0 : without + 1;
     }
     mem_free(scan);
     return 0;

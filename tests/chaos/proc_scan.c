@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define ENVIRON_BYTES 65536 /* later variables are not read; the mark is the first one */
@@ -170,8 +171,11 @@ static bool look_at(int proc, const char *pid, const struct arena *arena, struct
     if (marked && !ended) {
         char text[MAPS_BYTES];
         uint32_t memories;
+        struct rlimit files;
 
         found->process.files = count_files(folder);
+        if (!prlimit(found->process.pid, RLIMIT_NOFILE, NULL, &files))
+            found->process.files_most = files.rlim_cur;
         memories = 0;
         (void)read_small(folder, "maps", text, sizeof(text));
         for (const char *at = text; (at = strstr(at, "/memfd:")) != NULL; at++)
@@ -311,9 +315,10 @@ void proc_scan_show(const struct proc_scan *scan, struct buf *out)
 
         if (buf_printf(out,
                        "%-6s pid %d of %d, %c, host %d slot %" PRIu32 " #%" PRIu64 ", %" PRIu32
-                       " files, %" PRIu32 " memories, %s\n",
+                       " of %" PRIu64 " files, %" PRIu32 " memories, %s\n",
                        kinds[it->kind], (int)it->pid, (int)it->parent, it->state, it->host,
-                       it->slot, it->incarnation, it->files, it->memories, it->name))
+                       it->slot, it->incarnation, it->files, it->files_most, it->memories,
+                       it->name))
             return;
     }
 }

@@ -20,6 +20,7 @@ struct proc_info {
     uint64_t incarnation; /* only for a worker */
     char state;           /* as in /proc: R S D T Z; a zombie counts as ended */
     uint32_t files;       /* open descriptors */
+    uint64_t files_most;  /* how many it may open: the soft limit */
     uint32_t memories;    /* memfds that it maps */
     uint32_t unreaped;    /* children that have ended and were not reaped */
     char name[16];        /* comm */

@@ -145,6 +145,11 @@ TEST(no_innocent_is_accused)
     CHECK_HAS(t, err.text, "accuses 127.0.0.2");
     blame_add(&blame, BLAME_WORKER, "127.0.0.2:1#5", 0);
     CHECK_OK(t, blame_acquit(&blame, parts, 3, log, &err));
+    CHECK_OK(t, blame_acquit(&blame, parts, 3,
+                             "9:00:00.000 warning job: round 3 is revoked: 127.0.0.1:0#4: rank 1 "
+                             "(#5 on 127.0.0.2) has ended\n"
+                             "9:00:00.000 warning job: 127.0.0.2:1#5 has lost 127.0.0.1:0#4\n",
+                             &err));
 
     /* the victims of the fault before may still be named, unless the job has come to rest; they
      * are not looked for */
