@@ -28,8 +28,10 @@ static int copy_members(struct coll *coll, const struct coll_roster *roster)
     members->incarnations = mem_zalloc_array(roster->size, sizeof(*members->incarnations));
     members->contacts = mem_zalloc_array(roster->size, sizeof(*members->contacts));
     members->hosts = mem_zalloc_array(roster->size, sizeof(*members->hosts));
+    members->names = mem_zalloc_array(roster->size, sizeof(*members->names));
     members->ranks = mem_zalloc_array(roster->size, sizeof(*members->ranks));
-    if (!members->incarnations || !members->contacts || !members->hosts || !members->ranks)
+    if (!members->incarnations || !members->contacts || !members->hosts || !members->names ||
+        !members->ranks)
         return HVD_E_NOMEM;
     if (roster->size > 1)
         memcpy(members->secret, roster->secret, sizeof(members->secret));
@@ -51,10 +53,9 @@ static int copy_members(struct coll *coll, const struct coll_roster *roster)
             for (first = 0; strcmp(peer->host, roster->peers[first].host) != 0;)
                 first++;
         members->hosts[i] = first;
-        if (!peer->contact)
-            continue;
-        members->contacts[i] = mem_strdup(peer->contact);
-        if (!members->contacts[i])
+        if (first == i && !(members->names[i] = mem_strdup(peer->host)))
+            return HVD_E_NOMEM;
+        if (peer->contact && !(members->contacts[i] = mem_strdup(peer->contact)))
             return HVD_E_NOMEM;
     }
     /* Groups and options are in the hash too. A member with other groups or options has another
@@ -120,6 +121,8 @@ static void coll_release(struct coll *coll)
 
     for (uint32_t i = 0; coll->members.contacts && i < coll->size; i++)
         mem_free(coll->members.contacts[i]);
+    for (uint32_t i = 0; coll->members.names && i < coll->size; i++)
+        mem_free(coll->members.names[i]);
     for (size_t i = 0; i < coll->group_count; i++) {
         group_release(&coll->groups[i].group);
         mem_free(coll->groups[i].sources);
@@ -141,6 +144,7 @@ static void coll_release(struct coll *coll)
     mem_free(coll->members.incarnations);
     mem_free(coll->members.contacts);
     mem_free(coll->members.hosts);
+    mem_free(coll->members.names);
     mem_free(coll->members.ranks);
     mem_free(coll->groups);
     mem_free(coll->memory.scratch);

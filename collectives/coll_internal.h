@@ -17,21 +17,12 @@
 #include "collectives/coll_channel.h"
 #include "collectives/coll_circle.h"
 #include "collectives/coll_group.h"
+#include "collectives/coll_members.h"
 #include "collectives/engine_internal.h"
 #include "collectives/shm/pool.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-
-/* The members of the round; index of each array: the rank. */
-struct coll_members {
-    uint64_t *incarnations;
-    char **contacts; /* NULL: the member has no contact */
-    uint32_t *hosts; /* for each member a number for its host: the lowest rank on that host */
-    uint32_t *ranks; /* 0, 1, 2, ... */
-    uint64_t hash;   /* hash of members, groups and options */
-    uint8_t secret[LIMIT_ROUND_SECRET_BYTES];
-};
 
 /* Memory in which the operations of a round work. Only the owner thread uses it. */
 struct coll_memory {

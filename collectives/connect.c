@@ -43,24 +43,34 @@ static void connect_on_missed(void *arg, size_t peer, int code, const char *why)
     struct coll_circle *circle = arg;
     struct coll *coll = circle->coll;
     uint32_t rank = circle->partners.items[peer].rank;
+    char name[COLL_NAME_MAX];
 
     /* After HVD_E_LOST and similar codes a new round is tried. But if the peer has other groups or
      * other settings, the new round would fail too: that is an error of the program. */
     if (code != HVD_E_NOMEM)
         code = code == HVD_E_MISMATCH ? HVD_E_INVAL : HVD_E_LOST;
-    coll_fail(coll, code, rank,
-              "rank %u (incarnation %" PRIu64 ") cannot be connected to this worker: %s", rank,
-              coll->members.incarnations[rank], why);
+    coll_fail(coll, code, rank, "%s cannot be connected to this worker: %s",
+              coll_name(coll, rank, name), why);
 }
 
 /* Called on meet's thread when a peer sends why the round has failed. `rank` caused the failure;
- * `peer` only passes the reason on. */
+ * `peer` only passes the reason on. A mismatch has the same text on all members. Another reason
+ * gets the name of the member that it is about, unless it has a name: "no descriptor is left" is
+ * about that member, not about this one. */
 static void connect_on_failure(void *arg, size_t peer, int code, uint32_t rank, const char *why)
 {
     struct coll_circle *circle = arg;
+    struct coll *coll = circle->coll;
+    char name[COLL_NAME_MAX];
 
     (void)peer;
-    coll_fail(circle->coll, code == HVD_E_MISMATCH ? code : HVD_E_LOST, rank, "%s", why);
+    if (code == HVD_E_MISMATCH)
+        coll_fail(coll, code, rank, "%s", why);
+    else if (rank >= coll->size || rank == coll->rank ||
+             strstr(why, coll_name(coll, rank, name)) != NULL)
+        coll_fail(coll, HVD_E_LOST, rank, "%s", why);
+    else
+        coll_fail(coll, HVD_E_LOST, rank, "%s: %s", name, why);
 }
 
 /* Called on meet's thread when the control connection to a peer has ended without a BYE: the peer
@@ -70,10 +80,10 @@ static void connect_on_parted(void *arg, size_t peer)
     struct coll_circle *circle = arg;
     struct coll *coll = circle->coll;
     uint32_t rank = circle->partners.items[peer].rank;
+    char name[COLL_NAME_MAX];
 
-    coll_fail(coll, HVD_E_LOST, rank,
-              "rank %u (incarnation %" PRIu64 ") has ended, or its host is gone", rank,
-              coll->members.incarnations[rank]);
+    coll_fail(coll, HVD_E_LOST, rank, "%s has ended, or its host is gone",
+              coll_name(coll, rank, name));
 }
 
 /* Called on meet's thread after meet_leave, when all control connections of the circle are closed.
@@ -241,6 +251,7 @@ int coll_circle_join(struct coll_circle *circle, struct hvd_err *err)
 static int meet_all(struct coll_circle *circle, int64_t deadline_us, struct hvd_err *err)
 {
     struct coll *coll = circle->coll;
+    char name[COLL_NAME_MAX];
     bool late = false; /* true: the deadline is over */
     int rc = 0;
 
@@ -263,9 +274,8 @@ static int meet_all(struct coll_circle *circle, int64_t deadline_us, struct hvd_
             pthread_mutex_unlock(&coll->mutex);
             return coll_fail(
                 coll, HVD_E_TIMEOUT, missing->rank,
-                "rank %u (incarnation %" PRIu64
-                ") did not connect to this worker in time; look for a firewall between the hosts",
-                missing->rank, coll->members.incarnations[missing->rank]);
+                "%s did not connect to this worker in time; look for a firewall between the hosts",
+                coll_name(coll, missing->rank, name));
         }
         if (!met) {
             atomic_store(&circle->shown->awaited, missing->rank);

@@ -64,6 +64,15 @@ int coll_segment_failure(struct coll *coll, uint32_t *ret_rank, struct hvd_err *
     return code;
 }
 
+const char *coll_name(const struct coll *coll, uint32_t rank, char text[COLL_NAME_MAX])
+{
+    const struct coll_members *members = &coll->members;
+
+    snprintf(text, COLL_NAME_MAX, "rank %u (#%" PRIu64 " on %s)", rank, members->incarnations[rank],
+             members->names[members->hosts[rank]]);
+    return text;
+}
+
 /* Records a failure of the round; only the first one counts (coll_internal.h). Then wakes every
  * thread that waits in the round, here and in the other processes of this host, and tells the
  * peers. Always returns `code`, also for a failure that comes too late to count. */
@@ -208,12 +217,13 @@ static bool link_knows(struct link *link, uint32_t rank, char *ret_text, size_t 
  * but a peer may send one. */
 static int failure_of_link(struct coll *coll, uint32_t rank, const char *why)
 {
+    char name[COLL_NAME_MAX];
+
     if (why)
         return coll_fail(coll, HVD_E_LOST, rank, "%s", why);
     coll_await_reason(coll);
-    return coll_fail(coll, HVD_E_LOST, rank,
-                     "the connection to rank %u (incarnation %" PRIu64 ") broke", rank,
-                     coll->members.incarnations[rank]);
+    return coll_fail(coll, HVD_E_LOST, rank, "the connection to %s broke",
+                     coll_name(coll, rank, name));
 }
 
 /* Called when the connection to a rank broke: fails the round, with the best reason that can be

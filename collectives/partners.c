@@ -14,8 +14,6 @@
 #include "collectives/coll_internal.h"
 #include "os/clock.h"
 
-#include <inttypes.h>
-
 #define LOOK_US TIME_S /* how often coll_await_link shows which rank is missing */
 
 /* Returns the partner with this rank, and adds it if it is new. NULL: out of memory. */
@@ -165,6 +163,7 @@ int coll_await_link(struct coll *coll, struct link *link, struct traffic *shown,
                     int64_t deadline_us)
 {
     const char *operation = atomic_load(&coll->activity.operation);
+    char name[COLL_NAME_MAX];
     uint32_t missing = 0;
     int64_t until_us;
     int rc;
@@ -184,8 +183,8 @@ int coll_await_link(struct coll *coll, struct link *link, struct traffic *shown,
     if (rc == HVD_E_TIMEOUT)
         return coll_fail(
             coll, rc, missing,
-            "rank %u (incarnation %" PRIu64 "): the connection to this rank was not made in time "
-            "(%s); look for a firewall between the hosts",
-            missing, coll->members.incarnations[missing], operation ? operation : "connect");
+            "%s: the connection to this rank was not made in time (%s); look for a firewall "
+            "between the hosts",
+            coll_name(coll, missing, name), operation ? operation : "connect");
     return rc;
 }

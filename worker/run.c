@@ -231,9 +231,11 @@ static int enter_round(hvd_state *state, const struct loop_order *order, struct 
     if (!rc)
         rc = state_sync(state, &order->msg, err);
     /* true: the failure concerns this round alone, and a later round may succeed. After a damaged
-     * or missing checkpoint the driver names an earlier checkpoint for the next round. */
+     * or missing checkpoint the driver names an earlier checkpoint for the next round. After a
+     * switch whose commit was not made the next round resumes from the commit before. */
     of_round = rc == HVD_E_REVOKED || rc == HVD_E_LOST || rc == HVD_E_TIMEOUT ||
                rc == HVD_E_MISMATCH ||
+               (rc == HVD_E_NOTFOUND && order->msg.u.round.cause == CAUSE_SWITCH) ||
                ((rc == HVD_E_CORRUPT || rc == HVD_E_NOTFOUND) &&
                 state_reads_checkpoint(&order->msg.u.round));
     if (rc && !of_round && !state->broken.code)

@@ -173,6 +173,22 @@ static int fetch_from_others(hvd_state *state, const struct msg *msg, struct hvd
     return rc;
 }
 
+/* Loads the commit of a switch in a worker that was to make it, but whose round before failed
+ * first: another member may have made the commit. HVD_E_NOTFOUND: no member can send it; most
+ * likely the last step of the round before failed on all members, because one was lost in it. */
+static int sync_after_cut(hvd_state *state, const struct msg *msg, struct hvd_err *err)
+{
+    const struct msg_round *round = &msg->u.round;
+    int rc = fetch_from_others(state, msg, err);
+
+    if (rc != HVD_E_LOST)
+        return rc;
+    return err_set(err, HVD_E_NOTFOUND,
+                   "round %" PRIu64 " failed in its last step, and no member can send commit "
+                   "%" PRIu64 ".%" PRIu32 ", which that step was to make",
+                   round->previous, COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit));
+}
+
 /* Loads the state with which the round of the ROUND message `msg` begins. The message has the
  * number of the commit and the list of workers that hold it. `mine`: this worker is in that
  * list; `here`: its snapshot has the commit. */
@@ -204,6 +220,8 @@ int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err)
     }
     if (rc)
         return rc;
+    if (!here && mine && round->cause == CAUSE_SWITCH)
+        return sync_after_cut(state, msg, err);
     if (!here)
         return fetch_from_others(state, msg, err);
     if (state->live == round->commit)

@@ -134,9 +134,12 @@ static void recovery_fail_round(struct core *core, struct worker *worker,
     struct round *round = &core->current;
     bool own_lack, reads, disbelieved = false;
     char name[WORKER_NAME_MAX];
-    const char *why =
-        tell_text(core, "%s: %s", worker_name(worker, name),
-                  said->text && said->text[0] ? said->text : "the worker's collectives failed");
+    const char *text = said->text && said->text[0] ? said->text : "the worker's collectives failed";
+    /* PROTOCOL.md, RECOVERING: no member has made the commit of a switch. The member that says so
+     * first is not to blame, so the log does not name it. */
+    bool unmade = is_current && round->cause == CAUSE_SWITCH && said->code == HVD_E_NOTFOUND;
+    const char *why = unmade ? tell_text(core, "%s", text)
+                             : tell_text(core, "%s: %s", worker_name(worker, name), text);
 
     if (core->next.number)
         round_abandon(core, why);

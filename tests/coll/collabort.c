@@ -180,7 +180,7 @@ static bool all_know_who(const struct bench *bench)
 {
     char who[64];
 
-    (void)snprintf(who, sizeof(who), "rank %u (incarnation %u)", bench->trial.hurt[0],
+    (void)snprintf(who, sizeof(who), "rank %u (#%u on ", bench->trial.hurt[0],
                    100 + bench->trial.hurt[0]);
     for (uint32_t i = 0; i < bench->processes.size; i++) {
         const struct trial_member *member = &bench->shared->members[i];

@@ -171,6 +171,17 @@ TAPE_CASE(a_leaver_that_dies_before_the_agreed_check_revokes, TAPE_RUNNING
           "recovering 3 held=2.0 | record ROUND 3 recovery after 2 from 2.0 of 1,2,3: 1,2,3\n"
           "    | a,b < ROUND 3 recovery after 2 from 2.0 of 1,2,3: 1,2,3\n")
 
+/* The leaver has died in the last step of round 1, and a member says so before its agent does: the
+ * line names no innocent. */
+TAPE_CASE(a_switch_whose_commit_was_not_made_accuses_no_member, TAPE_RUNNING
+          "hosts a:2,b:1\n"
+          "prepared 1-3\n"
+          "at 1-4 3\n"
+          "recovering 1 code=-5 text=unmade held=1.2 | a,b < REVOKE 2: unmade\n"
+          "recovering 2 held=1.2 | ! a:1#2 has recovered (2 of 3)\n"
+          "recovering 3 held=1.2 | record ROUND 3 recovery after 2 from 1.2 of 1,2,3: 1,2,3\n"
+          "    | a,b < ROUND 3 recovery after 2 from 1.2 of 1,2,3: 1,2,3\n")
+
 TAPE_CASE(a_leaver_that_dies_after_the_switch_is_no_loss,
           TAPE_RUNNING "hosts a:2,b:1\n"
                        "prepared 1-3\n"

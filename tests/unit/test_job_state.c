@@ -322,6 +322,33 @@ TEST_FLAGS(a_failed_fetch_gives_the_round_up, TEST_SURVIVES_ALLOC)
     CHECK_INT(t, job.trains, ==, 1);
 }
 
+/* The worker was to make the commit of the switch, but its round before failed, and no member has
+ * the commit: the worker says which round failed, and blames no member. */
+TEST_FLAGS(a_switch_whose_commit_was_not_made_is_given_up, TEST_SURVIVES_ALLOC)
+{
+    static const uint64_t self[] = { FAKE_INCARNATION };
+    static const struct msg unmade = {
+        .type = MSG_ROUND,
+        .term = 1,
+        .round = 6,
+        .u.round = {.cause = CAUSE_SWITCH,
+                    .previous = 5,
+                    .commit = COMMIT(6, 0),
+                    .members = { only_self, 1 },
+                    .holders = { self, 1 }}
+    };
+
+    BEGIN(t);
+    CHECK_OK(t, keep_elsewhere(&elsewhere));
+    job.agent.source = elsewhere;
+    job.goal = 41;
+    PLAY(t, JOIN, SAY(&unmade), HEAR_OF(MSG_RECOVERING, "round 5 failed in its last step"),
+         SAY(&revoke_far), SAY(&round_far_again), HEAR(MSG_FETCH), DO(FAKE_FETCHED),
+         HEAR(MSG_ENTERED), END);
+    CHECK_OK(t, job.code);
+    CHECK_INT(t, job.trains, ==, 1);
+}
+
 /* The round is revoked during the fetch: the worker ends the fetch with an empty one, and fetches
  * again for the next round. */
 TEST_FLAGS(a_fetch_for_a_dead_round_is_ended_first, TEST_SURVIVES_ALLOC)
