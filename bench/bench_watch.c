@@ -147,8 +147,8 @@ static int cost_measure(const struct wish *wish, const char *const modes[2], con
 
 /* ---- the driver's processor time ------------------------------------------------------------- */
 
-/* Measures the driver of this job for some seconds with so many viewers; without: nobody reads the
- * metrics either. */
+/* Measures the driver of this job for some seconds with so many viewers; without viewers no program
+ * reads the metrics either. */
 static int driver_measure(const struct wish *wish, const struct elastic_job *job, size_t count,
                           struct hvd_err *err)
 {
