@@ -124,7 +124,9 @@ def message(text, hosts, workers, changes):
 
 def made(path, pictures=None):
     html = open(path, "rb").read()
-    worlds = {"/hostile": message(HOSTILE, 3, 12, 5), "/large": message("node-of-the-cluster", 250, 1000, 64)}
+    worlds = {"/hostile": message(HOSTILE, 3, 12, 5), "/large": message("node-of-the-cluster", 250, 1000, 64),
+              "/still": message("node-of-the-cluster", 3, 12, 5)}
+    worlds["/still"]["status"]["newest_age_s"] = 12.3
 
     class Answer(http.server.BaseHTTPRequestHandler):
         """No policy protects the page here: it must not need one."""
@@ -147,6 +149,11 @@ def made(path, pictures=None):
             # characters without a picture are not in innerText
             page.await_text([text.replace("\x1b", "") for text in texts[:1]] if world != "/hostile" else ["live", "&amp; 1"])
             shown = page.value("document.body.textContent")
+            verdict = page.value("document.getElementById('verdict').textContent")
+            if verdict.startswith("Training stands still: no commit for 12") != (world == "/still"):
+                browser.fail(f"{world}: the page begins with '{verdict}'")
+            if "4 0:0 was not heard for" not in page.value("document.querySelector('#hosts .row').textContent"):
+                browser.fail(f"{world}: the host does not say that its worker is silent")
             missing = [text for text in texts if text not in shown]
             if missing:
                 browser.fail(f"{world}: the page lacks {missing}")

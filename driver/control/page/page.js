@@ -88,6 +88,9 @@ const when = ms => !job.file ? ago((job.clock - ms) / 1000) : job.clock - ms < 7
 const commitName = text => /^\d+\.\d+$/.test(text) ? `commit ${text.split('.')[1]} of round ${text.split('.')[0]}` : text;
 const count = (n, one, many) => `${n} ${n === 1 ? one : many}`;
 
+/* True: the job runs, but no commit has come for a while, and a worker is not heard. */
+const standsStill = status => status.state === 'running' && status.newest_age_s > SILENT_MS / 1000 && status.lagging.some(one => one.silent);
+
 function verdict(status) {
   const size = count(status.size, 'worker', 'workers');
   const fewer = status.size < status.np ? `, ${status.np - status.size} fewer than it began with` : '';
@@ -102,7 +105,9 @@ function verdict(status) {
     case 'over': return 'The job has ended.';
     case 'ended': return `The job has ended with code ${job.file.ended.code}: ${job.file.ended.text}.`;
     case 'orphaned': return 'No driver of this job lives: this is what the last one has written down.';
-    default: return `${size} ${status.size === 1 ? 'trains' : 'train'}${fewer}.`;
+    default: if (standsStill(status))
+      return `Training stands still: no commit for ${span(Math.floor(status.newest_age_s))}.`;
+      return `${size} ${status.size === 1 ? 'trains' : 'train'}${fewer}.`;
   }
 }
 
@@ -125,14 +130,14 @@ function checkpointFact(message) {
   return ['checkpoint', newest || (alive ? 'none yet' : '–'), newest || alive ? rest.filter(Boolean).join(', ') : 'no event tells of one'];
 }
 
-/* Why no more workers train, of a job that has a most: what each host says, or how many slots there are. */
+/* Why no more workers train, of a job that has a most: what each host says, or how many slots there are; a line for each. */
 function whyFewer({ status, hosts }) {
   const most = status.max_np < 4294967295 ? status.max_np : status.np;
-  if (status.size >= most || !['running', 'preparing', 'pending', 'recovering', 'gathering'].includes(status.state)) return '';
+  if (status.size >= most || !['running', 'preparing', 'pending', 'recovering', 'gathering'].includes(status.state)) return [];
   const whys = hosts.hosts.filter(host => host.why).map(host => `${host.name}: ${host.why}`);
   const slots = hosts.hosts.reduce((sum, host) => sum + (host.listed ? host.slots : 0), 0), rest = whys.length - SHOWN_WHYS;
   if (slots < most) whys.unshift(`${count(slots, 'slot is', 'slots are')} listed`);
-  return whys.length ? `Why not ${most}: ${whys.slice(0, SHOWN_WHYS).join('; ')}${rest > 0 ? `; and ${count(rest, 'host', 'hosts')} more` : ''}.` : '';
+  return whys.length ? [`Why not ${most}: `, ...whys.slice(0, SHOWN_WHYS), ...(rest > 0 ? [`and ${count(rest, 'host', 'hosts')} more`] : [])] : [];
 }
 
 /* The time of workers in which they did not train, but for the end of the job. */
@@ -145,9 +150,11 @@ function showHead(message) {
   at('job').textContent = status.job;
   at('state').textContent = status.state;
   at('verdict').textContent = verdict(status);
+  at('verdict').className = standsStill(status) ? 'bad' : '';
   const waits = [status.waiting_for && `It waits for ${status.waiting_for}`, ...status.lagging.slice(0, 3).map(lag)].filter(Boolean).join('; ');
   at('waits').textContent = waits || (status.state === 'running' ? 'Nothing is waited for.' : '');
-  at('fewer').textContent = whyFewer(message);
+  const fewer = whyFewer(message);
+  fill('fewer', fewer, () => fewer.map(line => make('span', '', line)));
   const failed = status.failures.reduce((sum, one) => sum + one.count, 0);
   const most = status.max_np < 4294967295 ? `, at most ${status.max_np}` : '';
   const rate = status.commits_per_s;
@@ -160,7 +167,7 @@ function showHead(message) {
     ['round', status.round, status.round ? `from ${commitName(status.commit)}` : ''],
     checkpointFact(message),
     ['hosts', status.hosts.used, status.driver.pid === null ? '' : `of ${status.hosts.listed} listed`],
-    ['failures', failed, ''],
+    ['failures of workers', failed, ''],
     ['driver', status.driver.term, status.driver.for_s === null ? ''
       : `since ${clock(job.clock - status.driver.for_s * 1000).slice(0, 5)}`],
   ];
@@ -277,10 +284,10 @@ function detail(change) {
 /* A value in few digits. One that is no number comes as a text. */
 const digits = value => typeof value === 'number' ? String(+value.toPrecision(5)) : value;
 
-/* A line through the points, [age, value], up to now. A value that is no number is a gap. */
-function spark(points) {
+/* A line through the points, [age, value], up to now. A value that is no number is a gap. fromZero: the lower edge is 0. */
+function spark(points, fromZero) {
   const numbers = points.map(point => point[1]).filter(value => typeof value === 'number');
-  const low = Math.min(...numbers), high = Math.max(...numbers), oldest = Math.max(points[0][0], 1);
+  const low = Math.min(fromZero ? 0 : Infinity, ...numbers), high = Math.max(...numbers), oldest = Math.max(points[0][0], 1);
   const x = age => (200 - 200 * age / oldest).toFixed(1), y = value => high > low ? (38 - 36 * (value / 2 - low / 2) / (high / 2 - low / 2)).toFixed(1) : 20;
   const svg = draw('svg', { viewBox: '0 0 200 40', preserveAspectRatio: 'none', role: 'img', 'aria-label': numbers.length ? `from ${digits(low)} to ${digits(high)}` : 'no numbers' });
   let path = '', gap = true;
@@ -325,7 +332,7 @@ function speedTile(message) {
   const short = value => value.toFixed(value < 10 ? 1 : 0);
   if (rate !== null) points.push([0, rate]);
   return [['commits/s', short(points[points.length - 1][1]),
-    `${short(before[1])} ${Math.abs(before[0] - HOUR_S) < HOUR_S / 4 ? 'an hour ago' : `at ${clock(job.clock - before[0] * 1000)}`}`, points]];
+    `${short(before[1])} ${Math.abs(before[0] - HOUR_S) < HOUR_S / 4 ? 'an hour ago' : `at ${clock(job.clock - before[0] * 1000)}`}`, points, true /* the line begins at 0 */]];
 }
 
 /* The speed, and the newest value of each name that the program has reported, with their values over time. */
@@ -335,8 +342,8 @@ function showValues(message) {
     [commit && `at ${commitName(commit)}`, age < 10 ? '' : ago(age)].filter(Boolean).join(', '), series.get(name) || []]));
   at('of-values').hidden = !tiles.length;
   fill('values', tiles.map(([name, value, rest, points]) => [name, value, rest, points.length, points.map(point => point[1])]), () =>
-    tiles.map(([name, value, rest, points]) => make('div', 'value', make('div', 'faint', name),
-      make('b', '', value), make('small', 'faint', rest), ...(points.length > 1 ? [spark(points), trend(points)] : []))));
+    tiles.map(([name, value, rest, points, fromZero]) => make('div', 'value', make('div', 'faint', name),
+      make('b', '', value), make('small', 'faint', rest), ...(points.length > 1 ? [spark(points, fromZero), trend(points)] : []))));
 }
 
 function showChanges() {
@@ -374,7 +381,7 @@ function showGoodput(goodput) {
       bar.lastChild.style.width = `${part}%`;
     }
     return [bar, make('div', 'uses', ...parts.map(([use, part, time]) =>
-      make('div', '', make('i', `dot ${use}`), USES[use], make('b', '', `${part} %`), make('span', 'faint', time))))];
+      make('div', '', make('i', `dot ${use}`), USES[use], make('b', '', part === '0.0' ? '< 0.1 %' : `${part} %`), make('span', 'faint', time))))];
   });
 }
 
@@ -391,11 +398,12 @@ function showHosts(message) {
   const lags = new Set(message.status.lagging.map(one => one.worker));
   const rows = message.hosts.hosts.map(host => {
     const heard = host.heard_s === null ? '' : host.heard_s > 5 ? `, not heard for ${Math.floor(host.heard_s / 5) * 5} s` : ', heard now';
+    const slow = message.status.lagging.filter(one => one.worker.startsWith(`${host.name}:`)).slice(0, 3).map(lag).join('; ');
     const state = host.draining ? 'drained' : message.hosts.orphaned ? 'not known' : !host.listed ? 'not listed' : `agent ${host.agent}${heard}`;
     const failed = failures.get(host.name), last = job.lost.get(host.name);
     const lost = !failed && !last ? '' : [failed ? count(failed, 'failure', 'failures') : '', last ? `last ${when(last.at)}: ${last.text}` : '']
       .filter(Boolean).join(', ');
-    return { name: host.name, state, lost, good: host.agent === 'there' && host.listed && !host.draining && !(host.heard_s > 5), drained: host.draining, why: host.why, slots: message.hosts.orphaned ? host.used : `${host.used} of ${host.slots}`,
+    return { name: host.name, state, lost, slow, good: host.agent === 'there' && host.listed && !host.draining && !(host.heard_s > 5), drained: host.draining, why: host.why, slots: message.hosts.orphaned ? host.used : `${host.used} of ${host.slots}`,
       workers: host.workers.map(({ slot, rank, state: now, trains }) => ({ slot, rank, state: now, trains, lags: lags.has(`${host.name}:${slot}`) })) };
   });
   at('of-hosts').hidden = message.status.state === 'ended';
@@ -408,7 +416,7 @@ function showHosts(message) {
       table.append(make('div', 'row', make('div', 'line', make('span', '', host.name),
         make('span', host.good ? 'faint' : 'warn', host.state,
           job.control ? hostAct(host.name, host.drained, host.workers.length) : ''), make('span', 'faint', host.slots),
-        make('span', '', ...marks), host.why ? make('span', 'why', host.why) : '', host.lost ? make('span', 'why', host.lost) : '')));
+        make('span', '', ...marks), host.slow ? make('span', 'why warn', host.slow) : '', host.why ? make('span', 'why', host.why) : '', host.lost ? make('span', 'why', host.lost) : '')));
     }
     const key = make('p', 'key', ...[['trains', 'trains'], ['there', 'ready, not training'], ['', 'starts'], ['lags', 'silent or behind'], ['gone', 'leaves, or is lost']]
       .map(([kind, name]) => make('span', '', make('span', `worker ${kind}`), name)));
@@ -424,7 +432,7 @@ function showHosts(message) {
 function showBlacklist(message) {
   const rows = message.blacklist.blacklist.map(held => [held.slot === null ? held.host : `${held.host}:${held.slot}`,
     count(held.failures, 'failure', 'failures'),
-    held.usable || held.left_s === 0 ? 'usable' : `not usable ${held.left_s === null ? 'until it is cleared' : `for ${span(Math.ceil(held.left_s / 5) * 5)}`}`,
+    message.status.state === 'ended' ? '' : held.usable || held.left_s === 0 ? 'usable' : `not usable ${held.left_s === null ? 'until it is cleared' : `for ${span(Math.ceil(held.left_s / 5) * 5)}`}`,
     held.reason]);
   fill('blacklist', [rows, message.blacklist_left_out], () => {
     if (!rows.length) return [make('p', 'faint', 'No failure is counted against any host.')];
