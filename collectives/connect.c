@@ -55,8 +55,8 @@ static void connect_on_missed(void *arg, size_t peer, int code, const char *why)
 
 /* Called on meet's thread when a peer sends why the round has failed. `rank` caused the failure;
  * `peer` only passes the reason on. A mismatch has the same text on all members. Another reason
- * gets the name of the member that it is about, unless it has a name: "no descriptor is left" is
- * about that member, not about this one. */
+ * gets the name of the member that it is about, unless it names ranks itself: "no descriptor is
+ * left" is about that member, not about this one. */
 static void connect_on_failure(void *arg, size_t peer, int code, uint32_t rank, const char *why)
 {
     struct coll_circle *circle = arg;
@@ -66,11 +66,10 @@ static void connect_on_failure(void *arg, size_t peer, int code, uint32_t rank, 
     (void)peer;
     if (code == HVD_E_MISMATCH)
         coll_fail(coll, code, rank, "%s", why);
-    else if (rank >= coll->size || rank == coll->rank ||
-             strstr(why, coll_name(coll, rank, name)) != NULL)
+    else if (rank >= coll->size || rank == coll->rank || strstr(why, "rank "))
         coll_fail(coll, HVD_E_LOST, rank, "%s", why);
     else
-        coll_fail(coll, HVD_E_LOST, rank, "%s: %s", name, why);
+        coll_fail(coll, HVD_E_LOST, rank, "%s: %s", coll_name(coll, rank, name), why);
 }
 
 /* Called on meet's thread when the control connection to a peer has ended without a BYE: the peer
