@@ -118,7 +118,9 @@ static void meet_make_room(struct meet *meet, uint64_t source, int64_t now_us)
         door_turn_away(&meet->door, guest, now_us);
         meet_conn_free(conn);
     }
-    if (!door_report(&meet->door, now_us, CROWD_TOLD_US, &report))
+    /* A crowd of the past is not told when a member comes later. */
+    if (meet->door.crowded_us != now_us ||
+        !door_report(&meet->door, now_us, CROWD_TOLD_US, &report))
         return;
     pthread_mutex_lock(&meet->mutex);
     crowded = meet->crowded;
