@@ -159,7 +159,8 @@ int cli_find_job(const char *state_dir, const char *job, char **ret_folder, stru
         if (!rc && search.found == 0)
             rc = err_set(err, HVD_E_NOTFOUND,
                          "no driver of yours runs on this machine with its state in %s; name the "
-                         "job, or give --state-dir",
+                         "job ('hvd-elastic jobs' lists those without a driver too), or give "
+                         "--state-dir",
                          root);
         if (!rc)
             rc = job_private_check(search.folder, false /* do not make the folder */, err);

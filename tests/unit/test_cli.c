@@ -387,6 +387,7 @@ TEST_FLAGS(several_drivers_are_named, TEST_NO_TORTURE)
     CHECK(t, ask("status"));
     CHECK_INT(t, status, ==, 1);
     CHECK_HAS(t, said, "no driver of yours runs on this machine");
+    CHECK_HAS(t, said, "'hvd-elastic jobs' lists");
     CHECK(t, start_driver("j1"));
     CHECK(t, start_driver(LONG_NAME));
     CHECK(t, ask("status"));
