@@ -92,7 +92,8 @@ for viewer in crowd:
     answers.append(head.split(b"\r\n", 1)[0].decode())
 served, refused = answers.count("HTTP/1.1 200 OK"), answers.count("HTTP/1.1 503 Service Unavailable")
 print(f"of 1000 viewers {served} are served and {refused} are refused", flush=True)
-if served != 30 or served + refused != 1000:
+# The driver drops the viewer that never reads after 10 s; on a busy machine its place is free for one of the crowd.
+if served not in (30, 31) or served + refused != 1000:
     sys.exit(f"unexpected answers: {sorted(set(answers))}")
 until("the worker is killed", lambda: os.path.exists(go))
 for viewer in crowd:
@@ -104,7 +105,7 @@ python3 viewers.py "$(sed 's/.*://; s/\///' <<<"$page")" "$driver" "$PATIENCE" "
 crowd=$!
 helpers+=("$crowd")
 await_or_end crowd '.' 1 || die "the crowd: $(cat crowd)"
-grep -q ' 30 are served and 970 are refused' crowd || die "the crowd: $(cat crowd)"
+grep -qE ' 3[01] are served and 9(70|69) are refused' crowd || die "the crowd: $(cat crowd)"
 victim=$(workers HVD_HOST=127.0.0.2 | head -n 1)
 kill -KILL "$victim"
 trains 3
