@@ -29,7 +29,8 @@ static void terminal_enter(const struct terminal *terminal)
     struct termios raw = terminal->before;
 
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    raw.c_cc[VMIN] = 1;
+    /* A read never waits: Ctrl-C empties the input that poll has just reported. */
+    raw.c_cc[VMIN] = 0;
     raw.c_cc[VTIME] = 0;
     tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
     fputs(ENTER_SCREEN, stdout);
@@ -101,8 +102,9 @@ bool terminal_is_utf8(void)
 }
 
 /* Reads one key, whose bytes may come one by one. A byte that is not the beginning of a sequence is
- * the key itself. */
-static int terminal_read_key(void)
+ * the key itself. No byte: the terminal is gone (`hung`, or an error), or Ctrl-C has emptied the
+ * input, and its signal comes next. */
+static int terminal_read_key(bool hung)
 {
     static const struct {
         const char *bytes;
@@ -119,9 +121,10 @@ static int terminal_read_key(void)
     char bytes[KEY_BYTES_MAX + 1] = "";
     size_t count = 0;
     char key;
+    ssize_t got = read(STDIN_FILENO, &key, 1);
 
-    if (read(STDIN_FILENO, &key, 1) != 1)
-        return TERMINAL_END;
+    if (got != 1)
+        return hung || got < 0 ? TERMINAL_END : TERMINAL_OTHER;
     if (key != '\x1b')
         return (unsigned char)key;
     while (count < KEY_BYTES_MAX && poll(&input, 1, KEY_PAUSE_MS) > 0 &&
@@ -152,7 +155,7 @@ int terminal_key(struct terminal *terminal, int64_t until_us)
     if (ready < 0)
         return errno == EINTR ? TERMINAL_OTHER : TERMINAL_END;
     if (!fds[0].revents)
-        return fds[1].revents ? terminal_read_key() : TERMINAL_TIMEOUT;
+        return fds[1].revents ? terminal_read_key(fds[1].revents & POLLHUP) : TERMINAL_TIMEOUT;
     if (read(terminal->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return TERMINAL_OTHER;
     /* Ctrl-Z: SIGTSTP is blocked, so SIGSTOP stops the process; it goes on here after SIGCONT. */
