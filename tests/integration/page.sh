@@ -92,8 +92,8 @@ for viewer in crowd:
     answers.append(head.split(b"\r\n", 1)[0].decode())
 served, refused = answers.count("HTTP/1.1 200 OK"), answers.count("HTTP/1.1 503 Service Unavailable")
 print(f"of 1000 viewers {served} are served and {refused} are refused", flush=True)
-# The driver drops the viewer that never reads after 10 s; on a busy machine its place is free for one of the crowd.
-if served not in (30, 31) or served + refused != 1000:
+# 30 places are free, and that of the viewer that never reads if the driver has dropped it by now (10 s, a busy machine).
+if served != 30 + (served == 31 and not driver_has(stuck)) or served + refused != 1000:
     sys.exit(f"unexpected answers: {sorted(set(answers))}")
 until("the worker is killed", lambda: os.path.exists(go))
 for viewer in crowd:

@@ -9,6 +9,7 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import struct
 import sys
 import termios
@@ -20,6 +21,9 @@ def main():
     shown = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     child, terminal = pty.fork()
     if child == 0:
+        # A shell without job control ignores Ctrl-C in what it starts in the background; a person's shell does not.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
         os.execvp(sys.argv[3], sys.argv[3:])
     keys = os.open(sys.argv[2], os.O_RDWR)
     while terminal >= 0:
