@@ -1,3 +1,7 @@
+/*
+ * elastic_job.c: a whole elastic job that a bench starts, watches and ends. Called by the benches
+ * that need a driver. Invariant: the job's folder is removed with the job.
+ */
 #include "bench/elastic_job.h"
 
 #include "base/time.h"
@@ -14,6 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PATIENCE_US        (120 * TIME_S)
@@ -206,39 +211,35 @@ int elastic_job_address(const struct elastic_job *job, const char *text, char *a
 
 /* ---- processor time -------------------------------------------------------------------------- */
 
-/* Adds up the fields 14 and 15 of /proc/PID/stat: ticks in the program and in the kernel. */
+/* Returns the processor time of a process, in the program and in the kernel. */
 static int64_t used_us(pid_t pid)
 {
-    char path[PATH_MAX_], line[1024] = "";
-    unsigned long user = 0, kernel = 0;
-    const char *fields;
-    FILE *file;
+    clockid_t clock;
+    struct timespec used;
 
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    file = fopen(path, "re");
-    if (!file)
+    if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &used))
         return 0;
-    fields = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
-    fclose(file);
-    if (!fields || sscanf(fields, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
-                          &kernel) != 2)
-        return 0;
-    return (int64_t)(user + kernel) * TIME_S / sysconf(_SC_CLK_TCK);
+    return (int64_t)used.tv_sec * TIME_S + used.tv_nsec / 1000;
 }
 
 int64_t elastic_job_driver_us(const struct elastic_job *job)
 {
     int64_t us = used_us(job->driver);
-    char path[PATH_MAX_];
+    char path[PATH_MAX_], line[1024] = "";
+    char *at = line, *end;
     FILE *file;
-    int child;
 
     snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)job->driver, (int)job->driver);
     file = fopen(path, "re");
-    while (file && fscanf(file, "%d", &child) == 1)
+    if (!file)
+        return us;
+    if (!fgets(line, sizeof(line), file))
+        line[0] = '\0';
+    fclose(file);
+    for (long child = strtol(at, &end, 10); end != at; child = strtol(at, &end, 10)) {
         us += used_us((pid_t)child);
-    if (file)
-        fclose(file);
+        at = end;
+    }
     return us;
 }
 
