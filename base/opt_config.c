@@ -3,6 +3,7 @@
  * with --config-file. Either the whole file counts or no line of it; an error names file, line and
  * option.
  */
+#include "base/hex.h"
 #include "base/limits.h"
 #include "base/opt_stage.h"
 
@@ -18,16 +19,6 @@ struct config_reader {
     struct buf value;
     struct hvd_err *err;
 };
-
-/* Returns the value of a hexadecimal digit, -1 for another character. `c | ' '` is the lower case
- * of a letter. */
-static int hex_digit(char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *found = strchr(digits, c | ' ');
-
-    return found ? (int)(found - digits) : -1;
-}
 
 /* Returns the byte for the escape after a backslash, and moves *text past the escape; -1: it is no
  * valid escape. A line of a config file has no NUL, which strchr would find. */

@@ -6,6 +6,7 @@
 #include "wire/token.h"
 
 #include "base/buf.h"
+#include "base/hex.h"
 #include "os/file.h"
 #include "seal/seal.h"
 
@@ -13,36 +14,6 @@
 #include <string.h>
 
 #define ID_BYTES ((TOKEN_ID_MAX - 1) / 2)
-
-/* Writes two hexadecimal digits for each byte, and a NUL. */
-static void token_hex(const uint8_t *bytes, size_t length, char *ret_digits)
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < length; i++) {
-        ret_digits[2 * i] = digits[bytes[i] >> 4];
-        ret_digits[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    ret_digits[2 * length] = '\0';
-}
-
-/* Reads exactly 2 * length hexadecimal digits, upper or lower case; false: the text does not begin
- * with that many digits. */
-static bool token_unhex(const char *digits, size_t length, uint8_t *ret_bytes)
-{
-    static const char all[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < 2 * length; i++) {
-        char lower =
-            digits[i] >= 'A' && digits[i] <= 'F' ? (char)(digits[i] - 'A' + 'a') : digits[i];
-        const char *at = lower ? strchr(all, lower) : NULL;
-
-        if (!at)
-            return false;
-        ret_bytes[i / 2] = (uint8_t)((i % 2 ? ret_bytes[i / 2] << 4 : 0) | (at - all));
-    }
-    return true;
-}
 
 /* Makes a new token from the kernel's random source. Its digits are the secret that an operator
  * gives to a host that is to join. */
@@ -54,7 +25,7 @@ int token_draw(char ret_digits[TOKEN_DIGITS + 1], struct hvd_err *err)
         return err_set(err, HVD_E_IO,
                        "the kernel gives no random bytes for a token; allow the call getrandom in "
                        "this container");
-    token_hex(bytes, sizeof(bytes), ret_digits);
+    hex_write(bytes, sizeof(bytes), ret_digits);
     seal_wipe(bytes, sizeof(bytes));
     return 0;
 }
@@ -67,12 +38,12 @@ int token_of(const char *digits, struct token *ret_token, struct hvd_err *err)
     struct token token;
     int rc = HVD_E_INVAL;
 
-    if (strlen(digits) == TOKEN_DIGITS && token_unhex(digits, sizeof(bytes), bytes))
+    if (strlen(digits) == TOKEN_DIGITS && hex_read(digits, sizeof(bytes), bytes))
         rc = seal_derive(bytes, sizeof(bytes), "hvd token key", "", 0, token.key, TLS_KEY_BYTES);
     if (!rc)
         rc = seal_derive(token.key, TLS_KEY_BYTES, "hvd token id", "", 0, id, sizeof(id));
     if (!rc) {
-        token_hex(id, sizeof(id), token.id);
+        hex_write(id, sizeof(id), token.id);
         *ret_token = token;
     }
     seal_wipe(bytes, sizeof(bytes));
@@ -117,7 +88,7 @@ void token_write(const struct token *token, char ret_text[TOKEN_TEXT_MAX])
 {
     memcpy(ret_text, token->id, TOKEN_ID_MAX - 1);
     ret_text[TOKEN_ID_MAX - 1] = ' ';
-    token_hex(token->key, TLS_KEY_BYTES, ret_text + TOKEN_ID_MAX);
+    hex_write(token->key, TLS_KEY_BYTES, ret_text + TOKEN_ID_MAX);
 }
 
 /* Reads what token_write has written. HVD_E_INVAL: the text has another form; *ret_token is then
@@ -127,7 +98,7 @@ int token_parse(const char *text, struct token *ret_token)
     struct token token;
 
     if (strlen(text) != TOKEN_TEXT_MAX - 1 || text[TOKEN_ID_MAX - 1] != ' ' ||
-        !token_unhex(text + TOKEN_ID_MAX, TLS_KEY_BYTES, token.key))
+        !hex_read(text + TOKEN_ID_MAX, TLS_KEY_BYTES, token.key))
         return HVD_E_INVAL;
     memcpy(token.id, text, TOKEN_ID_MAX - 1);
     token.id[TOKEN_ID_MAX - 1] = '\0';

@@ -4,6 +4,7 @@
  */
 #include "agent/io/key_word.h"
 
+#include "base/hex.h"
 #include "base/text.h"
 #include "seal/seal.h"
 
@@ -11,34 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the value of a hexadecimal digit; -1: c is no such digit. */
-static int key_digit(char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    /* c | ' ' makes an upper case letter a lower case one, and leaves a digit as it is */
-    const char *found = c ? strchr(digits, c | ' ') : NULL;
-
-    /* c >= '0': control characters would become digits by that OR */
-    return found && (c >= '0') ? (int)(found - digits) : -1;
-}
-
 /* Reads a key of two hexadecimal digits a byte; HVD_E_INVAL: the text is no key. */
 int key_digits(const char *text, uint8_t ret_key[TLS_KEY_BYTES])
 {
     uint8_t key[TLS_KEY_BYTES];
 
-    if (strlen(text) != 2 * (size_t)TLS_KEY_BYTES)
+    if (strlen(text) != 2 * (size_t)TLS_KEY_BYTES || !hex_read(text, TLS_KEY_BYTES, key))
         return HVD_E_INVAL;
-    for (size_t i = 0; i < TLS_KEY_BYTES; i++) {
-        int high = key_digit(text[2 * i]);
-        int low = key_digit(text[2 * i + 1]);
-
-        if (high < 0 || low < 0) {
-            seal_wipe(key, sizeof(key));
-            return HVD_E_INVAL;
-        }
-        key[i] = (uint8_t)(high * 16 + low);
-    }
     memcpy(ret_key, key, sizeof(key));
     seal_wipe(key, sizeof(key));
     return 0;
@@ -49,8 +29,7 @@ void key_word_write(uint64_t epoch, const uint8_t key[TLS_KEY_BYTES], char word[
 {
     size_t length = (size_t)snprintf(word, KEY_WORD_MAX, KEY_WORD "%" PRIu64 ":", epoch);
 
-    for (size_t i = 0; i < TLS_KEY_BYTES; i++)
-        snprintf(word + length + 2 * i, 3, "%02x", key[i]);
+    hex_write(key, TLS_KEY_BYTES, word + length);
 }
 
 /* Reads "key=EPOCH:DIGITS"; HVD_E_INVAL: the text has another form. The epoch is the number of the
@@ -81,7 +60,7 @@ int key_job(const uint8_t key[TLS_KEY_BYTES], char id[KEY_JOB_MAX])
     uint8_t bytes[(KEY_JOB_MAX - 1) / 2];
     int rc = seal_derive(key, TLS_KEY_BYTES, "hvd job", "", 0, bytes, sizeof(bytes));
 
-    for (size_t i = 0; !rc && i < sizeof(bytes); i++)
-        snprintf(id + 2 * i, 3, "%02x", bytes[i]);
+    if (!rc)
+        hex_write(bytes, sizeof(bytes), id);
     return rc;
 }

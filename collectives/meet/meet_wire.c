@@ -4,6 +4,7 @@
  */
 #include "collectives/meet/meet_wire.h"
 
+#include "base/hex.h"
 #include "base/text.h"
 #include "collectives/link/tcp_wire.h"
 
@@ -221,14 +222,6 @@ int meet_frame_read(const uint8_t *bytes, size_t length, struct meet_frame *ret_
     return 1;
 }
 
-/* The value of a lower-case hexadecimal digit; -1: the character is none. */
-static int secret_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Reads the contact of a worker, "IP:PORT/SECRET": how other members dial that worker, and the
  * secret without which that worker refuses them. */
 int meet_contact_read(const char *text, struct meet_contact *ret_contact, struct hvd_err *err)
@@ -250,14 +243,8 @@ int meet_contact_read(const char *text, struct meet_contact *ret_contact, struct
     else if (memchr(host.at, ':', host.length))
         host.length = 0;
     /* The secret follows the slash, as hexadecimal digits. */
-    is_secret = slash && strlen(slash + 1) == 2 * (size_t)MEET_SECRET_BYTES;
-    for (size_t i = 0; is_secret && i < MEET_SECRET_BYTES; i++) {
-        int high = secret_digit(slash[1 + 2 * i]), low = secret_digit(slash[2 + 2 * i]);
-
-        is_secret = high >= 0 && low >= 0;
-        if (is_secret)
-            contact.secret[i] = (uint8_t)(high * 16 + low);
-    }
+    is_secret = slash && strlen(slash + 1) == 2 * (size_t)MEET_SECRET_BYTES &&
+                hex_read(slash + 1, MEET_SECRET_BYTES, contact.secret);
     if (is_secret && *colon == ':' && host.length && host.length < sizeof(contact.host) &&
         strspn(host.at, "0123456789abcdefABCDEF.:") >= host.length &&
         !text_parse_u64((struct span){ colon + 1, (size_t)(slash - colon - 1) }, 1, UINT16_MAX,
@@ -281,6 +268,5 @@ void meet_contact_write(const struct meet_contact *contact, char text[MEET_CONTA
     int at = snprintf(text, MEET_CONTACT_MAX, "%s%s%s:%u/", colons ? "[" : "", contact->host,
                       colons ? "]" : "", (unsigned)contact->port);
 
-    for (size_t i = 0; i < MEET_SECRET_BYTES; i++, at += 2)
-        (void)snprintf(text + at, MEET_CONTACT_MAX - (size_t)at, "%02x", contact->secret[i]);
+    hex_write(contact->secret, MEET_SECRET_BYTES, text + at);
 }

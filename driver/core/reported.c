@@ -7,6 +7,7 @@
  */
 #include "driver/core/reported.h"
 
+#include "base/hex.h"
 #include "base/mem.h"
 #include "driver/core/authority.h"
 #include "driver/core/roster.h"
@@ -18,7 +19,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The newest values are written to the journal at most this often, with other records. */
@@ -202,12 +202,11 @@ static bool reported_read_points(struct core_report *report, const struct journa
             uint64_t numbers[3];
 
             for (size_t k = 0; k < ARRAY_SIZE(numbers); k++) {
-                char *end;
+                size_t digits = hex_number(at, &numbers[k]);
 
-                numbers[k] = strtoull(at, &end, 16);
-                if (end == at || *end != ' ')
+                if (!digits || at[digits] != ' ')
                     return false;
-                at = end + 1;
+                at += digits + 1;
             }
             if (report->point_count == LIMIT_REPORT_POINTS || numbers[0] > WALL_MAX_US ||
                 (int64_t)numbers[0] < last_us)

@@ -6,6 +6,7 @@
  */
 #include "driver/core/values.h"
 
+#include "base/hex.h"
 #include "base/mem.h"
 #include "driver/core/roster.h"
 #include "driver/core/step.h"
@@ -23,8 +24,6 @@ _Static_assert((size_t)DIGITS_EACH *LIMIT_ADDRESSES >= 2 * (size_t)LIMIT_STORE_V
                "the texts of a record have room for a value");
 _Static_assert(LIMIT_STORE_KEY_BYTES <= LIMIT_REASON_BYTES,
                "the text of a record has room for a key");
-
-static const char hex[] = "0123456789abcdef";
 
 /* True: the values of this round can still be used: its members train, or have not passed the
  * agreed check (the call of hvd_state_check at which all leave) of a switch. Round 0 stands for the
@@ -108,13 +107,12 @@ struct msg_texts values_digits(struct msg_bytes value, char *memory, const char 
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < value.length; i++) {
-        if (i % (DIGITS_EACH / 2) == 0)
-            items[count++] = memory;
-        *memory++ = hex[value.at[i] >> 4];
-        *memory++ = hex[value.at[i] & 15];
-        if ((i + 1) % (DIGITS_EACH / 2) == 0 || i + 1 == value.length)
-            *memory++ = '\0';
+    for (size_t i = 0; i < value.length; i += DIGITS_EACH / 2) {
+        size_t bytes = value.length - i < DIGITS_EACH / 2 ? value.length - i : DIGITS_EACH / 2;
+
+        items[count++] = memory;
+        hex_write(value.at + i, bytes, memory);
+        memory += 2 * bytes + 1;
     }
     return (struct msg_texts){ items, count };
 }
@@ -155,13 +153,9 @@ int values_replay(struct core *core, const struct journal_record *record)
     int rc = 0;
 
     for (size_t k = 0; k < record->addresses.count; k++)
-        for (const char *at = record->addresses.items[k]; *at; at += 2) {
-            const char *high = strchr(hex, at[0]), *low = at[1] ? strchr(hex, at[1]) : NULL;
-
-            if (!high || !low || value.length == sizeof(bytes))
+        for (const char *at = record->addresses.items[k]; *at; at += 2)
+            if (value.length == sizeof(bytes) || !hex_read(at, 1, bytes + value.length++))
                 return HVD_E_CORRUPT;
-            bytes[value.length++] = (uint8_t)((high - hex) << 4 | (low - hex));
-        }
     if (record->code < 0 || record->code >= VALUE_COUNT ||
         strlen(record->text) > LIMIT_STORE_KEY_BYTES ||
         (record->code == VALUE_ADDED && value.length >= VALUE_NUMBER_MAX))

@@ -5,6 +5,7 @@
  */
 #include "driver/io/host_keys.h"
 
+#include "base/hex.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "driver/core/event.h"
@@ -59,8 +60,7 @@ int host_keys_create(const uint8_t *job_key, struct tls *tls, struct host_keys *
         mem_free(keys);
         return HVD_E_NOMEM;
     }
-    for (size_t i = 0; i < sizeof(job); i++)
-        snprintf(keys->job + 2 * i, 3, "%02x", job[i]);
+    hex_write(job, sizeof(job), keys->job);
     *ret_keys = keys;
     return 0;
 }

@@ -6,6 +6,7 @@
  */
 #include "driver/io/shown.h"
 
+#include "base/hex.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/trace.h"
@@ -108,8 +109,7 @@ int shown_serve(struct shown *shown, struct event_base *base, const struct loop_
                          sizeof(secret));
         if (!rc &&
             (config->page_control || !route_names_loopback(address_show_host(config->page, host))))
-            for (size_t i = 0; i < sizeof(secret); i++)
-                snprintf(shown->token + 2 * i, 3, "%02x", secret[i]);
+            hex_write(secret, sizeof(secret), shown->token);
         seal_wipe(secret, sizeof(secret));
         access.token = *token ? token : NULL;
         if (rc)

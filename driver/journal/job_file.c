@@ -5,6 +5,7 @@
  */
 #include "driver/journal/job_file.h"
 
+#include "base/hex.h"
 #include "base/mem.h"
 #include "base/panic.h"
 #include "base/text.h"
@@ -80,20 +81,6 @@ static struct job_file *file_of(struct store *store)
     return CONTAINER_OF(store, struct job_file, store);
 }
 
-static const char hex_digits[] = "0123456789abcdef";
-
-/* Writes two lower-case hexadecimal digits for each byte. */
-static void to_hex(const void *bytes, size_t count, char *ret_text)
-{
-    const uint8_t *at = bytes;
-
-    for (size_t i = 0; i < count; i++) {
-        ret_text[2 * i] = hex_digits[at[i] >> 4];
-        ret_text[2 * i + 1] = hex_digits[at[i] & 15];
-    }
-    ret_text[2 * count] = '\0';
-}
-
 /* Reads the facts about the job: its name, key, port, and whether it has ended. After a failure
  * *ret_facts is unchanged. The copy of the key in this function is overwritten. */
 static int job_file_facts(struct store *store, struct job_facts *ret_facts, struct hvd_err *err)
@@ -117,17 +104,8 @@ static int job_file_facts(struct store *store, struct job_facts *ret_facts, stru
         row_text(&row, 6, facts.text, sizeof(facts.text));
         if (!row.rc && job_name_check(facts.job, NULL))
             row_damaged(&row, "the name of the job is not valid");
-        if (!row.rc && key.length != KEY_TEXT)
+        if (!row.rc && (key.length != KEY_TEXT || !hex_read(key.at, JOB_KEY_BYTES, facts.key)))
             row_damaged(&row, "the key of the job is not valid");
-        for (size_t i = 0; !row.rc && i < key.length; i++) {
-            const char *digit = strchr(hex_digits, key.at[i]);
-            int value = digit ? (int)(digit - hex_digits) : 0;
-
-            if (digit)
-                facts.key[i / 2] = (uint8_t)(i % 2 ? facts.key[i / 2] | value : value << 4);
-            else
-                row_damaged(&row, "the key of the job is not valid");
-        }
         rc = row.rc;
     }
     db_reset(row.stmt);
@@ -350,8 +328,8 @@ int job_file_open(const char *path, const struct db_options *options, const stru
     /* The first step of the schema makes the tables and writes the facts. The facts' texts are
      * hexadecimal there, so that no quote in a text ends the SQL. */
     /* CAST(x'...' AS TEXT) makes the name of the job from its bytes. */
-    to_hex(fresh->job, strlen(fresh->job), job);
-    to_hex(fresh->key, JOB_KEY_BYTES, key);
+    hex_write(fresh->job, strlen(fresh->job), job);
+    hex_write(fresh->key, JOB_KEY_BYTES, key);
     length = snprintf(file->first_step, sizeof(file->first_step),
                       "%s%sINSERT INTO fact(id, job, key, created_us, port, ended, code, text)"
                       " VALUES(1, CAST(x'%s' AS TEXT), '%s', %" PRId64 ", %u, 0, 0, '')",

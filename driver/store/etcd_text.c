@@ -5,6 +5,7 @@
  */
 #include "driver/store/etcd_text.h"
 
+#include "base/hex.h"
 #include "base/mem.h"
 #include "driver/store/record_check.h"
 
@@ -228,8 +229,7 @@ int etcd_write_facts(struct buf *out, const struct job_facts *facts)
     struct etcd_out line = out_begin();
     char key[2 * JOB_KEY_BYTES + 1];
 
-    for (size_t i = 0; i < JOB_KEY_BYTES; i++)
-        snprintf(key + 2 * i, 3, "%02x", facts->key[i]);
+    hex_write(facts->key, JOB_KEY_BYTES, key);
     out_int(&line, "format", ETCD_FORMAT);
     out_text(&line, "job", facts->job);
     out_text(&line, "key", key);
@@ -513,7 +513,6 @@ int etcd_read_facts(struct span line, struct job_facts *ret_facts, struct hvd_er
 {
     struct etcd_in in = in_begin(line, "the value of the key \"facts\"", err);
     struct job_facts facts = { .port = 0 };
-    static const char hex[] = "0123456789abcdef";
     char text[2 * JOB_KEY_BYTES + 1] = "";
 
     if (in_int(&in, "format", 1, INT32_MAX) > ETCD_FORMAT)
@@ -521,11 +520,8 @@ int etcd_read_facts(struct span line, struct job_facts *ret_facts, struct hvd_er
                         "a newer hvd-elastic has written this job; use that one to drive it");
     in_text(&in, "job", facts.job, sizeof(facts.job));
     in_text(&in, "key", text, sizeof(text));
-    if (strlen(text) != 2 * JOB_KEY_BYTES || strspn(text, hex) != 2 * JOB_KEY_BYTES)
+    if (strlen(text) != 2 * JOB_KEY_BYTES || !hex_read(text, JOB_KEY_BYTES, facts.key))
         in_damaged(&in, "the key of the job is not valid");
-    for (size_t i = 0; i < JOB_KEY_BYTES && !in.rc; i++)
-        facts.key[i] =
-            (uint8_t)((strchr(hex, text[2 * i]) - hex) << 4 | (strchr(hex, text[2 * i + 1]) - hex));
     explicit_bzero(text, sizeof(text));
     facts.created_wall_us = in_int(&in, "created_us", INT64_MIN, INT64_MAX);
     facts.port = (uint16_t)in_int(&in, "port", 0, UINT16_MAX);

@@ -3,6 +3,7 @@
  * by manifest.c, and by all that use manifests. Invariant: a manifest that was accepted has only
  * names of files in its own folder, and a checksum for each chunk of each file.
  */
+#include "base/hex.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -145,14 +146,11 @@ static bool parse_digest(const char *text, uint64_t *ret_value)
     uint64_t value = 0;
 
     for (size_t i = 0; i < SUM_DIGITS; i++) {
-        char digit = text[i];
+        int digit = hex_digit(text[i]);
 
-        if (digit >= '0' && digit <= '9')
-            value = value << 4 | (uint64_t)(digit - '0');
-        else if (digit >= 'a' && digit <= 'f')
-            value = value << 4 | (uint64_t)(digit - 'a' + 10);
-        else
+        if (digit < 0 || isupper((unsigned char)text[i]))
             return false;
+        value = value << 4 | (uint64_t)digit;
     }
     *ret_value = value;
     return true;

@@ -5,7 +5,8 @@
  */
 #include "state/remote/s3_text.h"
 
-#include <ctype.h>
+#include "base/hex.h"
+
 #include <string.h>
 
 /* Finds the next element that begins, and moves the reader behind its start tag. its depth
@@ -95,7 +96,7 @@ static size_t s3_put_character(uint64_t code, char into[4])
 static size_t s3_decode_entity(struct span entity, char into[4])
 {
     static const char *const names[] = { "amp", "lt", "gt", "quot", "apos" };
-    static const char characters[] = "&<>\"'", digits[] = "0123456789abcdef";
+    static const char characters[] = "&<>\"'";
     bool hex = entity.length > 1 && entity.at[1] == 'x';
     uint64_t number = 0;
 
@@ -107,11 +108,11 @@ static size_t s3_decode_entity(struct span entity, char into[4])
     if (entity.length > 9 || !entity.length || *entity.at != '#')
         return 0;
     for (size_t i = 1 + (size_t)hex; i < entity.length; i++) {
-        const char *digit = memchr(digits, tolower((unsigned char)entity.at[i]), hex ? 16 : 10);
+        int digit = hex_digit(entity.at[i]);
 
-        if (!digit)
+        if (digit < 0 || (!hex && digit > 9))
             return 0;
-        number = number * (hex ? 16 : 10) + (uint64_t)(digit - digits);
+        number = number * (hex ? 16 : 10) + (uint64_t)digit;
     }
     return s3_put_character(number, into);
 }
