@@ -77,6 +77,7 @@
     KIND(VALUE_LATE, "value_late")                     \
     KIND(VERSION_DIFFERS, "version_differs")           \
     KIND(WORKER_AWAITED, "worker_awaited")             \
+    KIND(WORKER_BEHIND, "worker_behind")               \
     KIND(WORKER_COMPLAINED, "worker_complained")       \
     KIND(WORKER_ENDED, "worker_ended")                 \
     KIND(WORKER_FAILED, "worker_failed")               \

@@ -1,7 +1,7 @@
 /*
  * pace.c: keeps what heartbeats say of workers, and judges which worker is silent or behind. Called
- * by agents.c with each heartbeat, and by view.c. Invariant: no other file of the core reads these
- * fields, so a pulse that lies can only be shown.
+ * by agents.c with each heartbeat, by stall.c for its warnings, and by view.c. Invariant: no other
+ * file of the core reads these fields, so a pulse that lies can only be shown.
  */
 #include "driver/core/pace.h"
 
@@ -9,6 +9,10 @@
 #include "driver/core/elect.h"
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
+#include "driver/core/say.h"
+#include "driver/core/tell.h"
+
+#include <inttypes.h>
 
 /* How many heartbeat intervals a worker may be silent, or behind. Worker and agent send a heartbeat
  * once in an interval, so a worker that is well may seem silent for two. */
@@ -20,6 +24,7 @@
 /* A worker is behind when another member has this many commits more; members that are in the same
  * collective may be one commit apart */
 #define BEHIND_COMMITS 2
+#define PACE_REMEDY    "let each rank commit equally often"
 #define MARK_US        (10 * TIME_S) /* the time from one mark (struct pace_mark) to the next */
 
 /* Returns the moment `us` microseconds before this step, but not a moment before 0. */
@@ -45,10 +50,83 @@ static void pace_on_pulse(struct core *core, struct worker *worker, const struct
         pace->newest = pulse->commit;
         pace->newest_us = worker->pulse.commit_us;
     }
-    if (!worker->entered || pace->newest - pulse->commit < BEHIND_COMMITS)
+    if (!worker->entered || pace->newest - pulse->commit < BEHIND_COMMITS) {
         worker->pulse.behind_us = TIME_NEVER;
-    else if (moved || worker->pulse.behind_us == TIME_NEVER)
+    } else if (moved || worker->pulse.behind_us == TIME_NEVER ||
+               worker->pulse.behind_round != core->current.number) {
         worker->pulse.behind_us = core->now_us;
+        worker->pulse.behind_round = core->current.number;
+    }
+}
+
+/* Returns a sentence for a worker that has made fewer commits than another one, with the remedy. */
+static const char *pace_sentence(struct core *core, const struct worker *worker)
+{
+    uint64_t newest = core->rounds.pace.newest, own = worker->pulse.commit;
+    uint64_t round = COMMIT_ROUND_OF(newest);
+    char name[WORKER_NAME_MAX];
+
+    return tell_text(core,
+                     "rank %" PRIu32 " (%s) has made %" PRIu32 " commits in round %" PRIu64
+                     ", another rank %" PRIu32 ": " PACE_REMEDY,
+                     worker->rank, worker_name(worker, name),
+                     COMMIT_ROUND_OF(own) == round ? COMMIT_PLACE_OF(own) : 0, round,
+                     COMMIT_PLACE_OF(newest));
+}
+
+/* Warns, once in a round, of a member that is behind. */
+static void pace_warn(struct core *core, struct worker *worker)
+{
+    const char *sentence;
+
+    if (!pace_is_behind(core, worker) || worker->pulse.told_round == core->current.number)
+        return;
+    worker->pulse.told_round = core->current.number;
+    sentence = pace_sentence(core, worker);
+    CORE_WARN(core,
+              FACTS(.kind = KIND_WORKER_BEHIND, OF_WORKER(worker), .commit = worker->pulse.commit,
+                    .cause = sentence),
+              "%s", sentence);
+}
+
+/* Returns the newest commit of a member of the current round, also of one that does not train yet.
+ */
+static uint64_t pace_newest(const struct core *core)
+{
+    uint64_t newest = core->rounds.pace.newest;
+    const struct worker *worker;
+
+    for (size_t i = 0; (worker = roster_next(core, &i));)
+        if (round_has(&core->current, worker) && worker->pulse.commit > newest)
+            newest = worker->pulse.commit;
+    return newest;
+}
+
+/* The member that is named has two commits (BEHIND_COMMITS) fewer than another one; or others have
+ * left the last round at their agreed check, and this member has not come to that check. */
+const char *pace_difference(struct core *core)
+{
+    uint64_t newest = pace_newest(core), round = COMMIT_ROUND_OF(newest);
+    bool leaves = core->current.cause == CAUSE_SWITCH && round == core->current.number;
+    const struct worker *worker;
+    char name[WORKER_NAME_MAX];
+
+    for (size_t i = 0; (worker = roster_next(core, &i));) {
+        uint64_t own = worker->pulse.commit;
+
+        if (!round_has(&core->current, worker) || !own)
+            continue;
+        if (COMMIT_ROUND_OF(own) == round && newest - own >= BEHIND_COMMITS)
+            return tell_text(core, ": %s", pace_sentence(core, worker));
+        if (leaves && COMMIT_ROUND_OF(own) < round && round_has(&core->last, worker))
+            return tell_text(
+                core,
+                ": rank %" PRIu32 " (%s) has made %" PRIu32 " commits in round %" PRIu64
+                ", and has not come to the check at which others left it: " PACE_REMEDY,
+                worker->rank, worker_name(worker, name), COMMIT_PLACE_OF(own),
+                COMMIT_ROUND_OF(own));
+    }
+    return "";
 }
 
 /* Returns how many commits of the current round are known. */
@@ -69,8 +147,10 @@ void pace_on_beat(struct core *core, struct core_host *host, const struct msg_be
     for (size_t i = 0; i < beat->pulses.count; i++) {
         const struct msg_pulse *pulse = &beat->pulses.items[i];
 
-        if (authority_believes_beat(core, host, pulse->incarnation))
-            pace_on_pulse(core, roster_worker(core, pulse->incarnation), pulse);
+        if (!authority_believes_beat(core, host, pulse->incarnation))
+            continue;
+        pace_on_pulse(core, roster_worker(core, pulse->incarnation), pulse);
+        pace_warn(core, roster_worker(core, pulse->incarnation));
     }
     /* marks[0] is the older mark: 10 to 20 s old, or as old as the round. */
     now.made = pace_made(core);

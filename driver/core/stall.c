@@ -9,6 +9,7 @@
 #include "driver/core/stall.h"
 
 #include "driver/core/loss.h"
+#include "driver/core/pace.h"
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
 #include "driver/core/step.h"
@@ -118,7 +119,7 @@ static void stall_warn(struct core *core)
 {
     size_t count;
     const struct worker *one = waits_longest(core, waits_is_waiting, &count), *missing = NULL;
-    const char *what = "wait for", *example = "", *of;
+    const char *what = "wait for", *example = "", *of, *difference = "";
     char text[TIME_TEXT_MAX], name[WORKER_NAME_MAX], other[WORKER_NAME_MAX];
 
     if (!one) {
@@ -135,8 +136,11 @@ static void stall_warn(struct core *core)
     if (missing && missing != one && waits_is_waiting(core, missing))
         example =
             tell_text(core, ": %s for %s", worker_name(one, name), worker_name(missing, other));
-    of = tell_text(core, "%s, for %s in %s%s", stall_culprits(core),
-                   stall_seconds(one->wait.waited_us, text), one->wait.operation, example);
+    if (*example)
+        difference = pace_difference(core);
+    of = tell_text(core, "%s, for %s in %s%s%s", stall_culprits(core),
+                   stall_seconds(one->wait.waited_us, text), one->wait.operation, example,
+                   difference);
     snprintf(core->stalls.said, sizeof(core->stalls.said), "%s", of);
     CORE_WARN(core, FACTS(.kind = KIND_STALL, .size = count, .cause = of),
               "round %" PRIu64 ": %zu of %zu %s %s", core->current.number, count,

@@ -6,6 +6,8 @@
 #include "tests/lib/core_tape.h"
 #include "tests/lib/fixture.h"
 
+#include <string.h>
+
 #define S        TIME_S
 #define C(place) (COMMIT_FIRST_OF(1) | (place))
 #define OF(id, at, age_us, silent_us) \
@@ -134,6 +136,68 @@ TEST(a_worker_that_others_have_passed_is_behind)
     CHECK_OK(t, tape_wait(&tape, 6 * S));
     BEAT("a", OF(1, C(107), 0, 0), OF(2, C(107), 0, 0));
     CHECK(t, !of(2)->behind);
+}
+
+/* Returns how many of the last lines of the core have this text. */
+static int lines_with(const char *text)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < 20; i++)
+        count += trace_line(&tape.trace, i) && strstr(trace_line(&tape.trace, i), text);
+    return count;
+}
+
+TEST(a_worker_that_stops_to_commit_is_named_once_in_a_round)
+{
+    for (int i = 0; i <= 12; i++) {
+        BEAT("a", OF(1, C(7 + (unsigned)i), 0, 0), OF(2, C(5), i * S, 0));
+        CHECK_OK(t, tape_wait(&tape, S));
+    }
+    CHECK_INT(t,
+              lines_with("rank 1 (a:1#2) has made 5 commits in round 1, another rank 13: let "
+                         "each rank commit equally often"),
+              ==, 1);
+    CHECK_PLAY(t, &tape, "exited 4 exit1\nrecovering 1-3 held=1.5\nentered 1-3\n");
+    for (int i = 0; i <= 12; i++) {
+        BEAT("a", OF(1, COMMIT_FIRST_OF(2) | (7 + (unsigned)i), 0, 0), OF(2, C(5), i * S, 0));
+        CHECK_OK(t, tape_wait(&tape, S));
+    }
+    CHECK_INT(t, lines_with("rank 1 (a:1#2) has made 0 commits in round 2, another rank 13"), ==,
+              1);
+}
+
+/* Members that wait for each other: the line says which of them commits less often. One commit
+ * fewer is no reason: members are that far apart in each step. */
+TEST(a_circle_of_waits_tells_of_different_commits)
+{
+    BEAT("a", OF(1, C(7), 0, 0), OF(2, C(6), 0, 0));
+    CHECK_PLAY(t, &tape, "stalled 1 60s 2\nstalled 2 60s 1\nwait 2s\n");
+    CHECK_INT(t, lines_with("wait for each other, for 1m in allreduce: a:0#1 for a:1#2"), ==, 1);
+    CHECK_INT(t, lines_with("commits in round 1"), ==, 0);
+    BEAT("a", OF(1, C(8), 0, 0));
+    CHECK_PLAY(t, &tape, "wait 1m\nstalled 1 120s 2\nstalled 2 120s 1\nwait 2s\n");
+    CHECK_INT(t,
+              lines_with("a:0#1 for a:1#2: rank 1 (a:1#2) has made 6 commits in round 1, another "
+                         "rank 8: let each rank commit equally often"),
+              ==, 1);
+}
+
+/* Members have left round 1 at their agreed check, and one has not come to it: the commit with
+ * which the next round begins is newer than its own. */
+TEST(a_switch_that_one_member_holds_up_names_it)
+{
+    CHECK_PLAY(t, &tape,
+
+               "hosts a:2,b:2,c:1\nhello c\nlaunched 5\nready 5\nprepared 1-5\n"
+               "at 1-4 10\n");
+    BEAT("a", OF(1, COMMIT_FIRST_OF(2), 0, 0), OF(2, C(9), 0, 0));
+    BEAT("b", OF(3, COMMIT_FIRST_OF(2), 0, 0), OF(4, COMMIT_FIRST_OF(2), 0, 0));
+    CHECK_PLAY(t, &tape, "stalled 1 60s 2 round=2\nstalled 2 60s 1 round=1\nwait 2s\n");
+    CHECK_INT(t,
+              lines_with("rank 1 (a:1#2) has made 9 commits in round 1, and has not come to the "
+                         "check at which others left it: let each rank commit equally often"),
+              ==, 1);
 }
 
 TEST(an_agent_speaks_for_its_own_workers_and_known_rounds)
