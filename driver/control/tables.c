@@ -268,7 +268,7 @@ static int status_text(const struct core_view *view, const struct table_facts *f
 {
     struct table_totals totals = table_totals(view);
     const char *separator = "";
-    char commit[COMMITS_NUMBER_MAX], time[TIME_TEXT_MAX];
+    char commit[COMMITS_NUMBER_MAX], time[TIME_TEXT_MAX], fails[TIME_TEXT_MAX], most[32];
     int rc = buf_printf(out, "job        %s: %s%s%s\n", facts->job, status_state(view, facts),
                         facts->ended ? ", " : "", facts->ended ? facts->ended : "");
 
@@ -276,8 +276,11 @@ static int status_text(const struct core_view *view, const struct table_facts *f
     if (!rc && *view->waiting_for && !facts->orphan)
         rc = buf_printf(out, "waits for  %s\n", view->waiting_for);
     if (!rc && !facts->orphan && !view->enough && view->short_since_us != TIME_NEVER)
-        rc = buf_printf(out, "too few    workers for %s; the job needs at least %u\n",
-                        table_time(table_since(facts, view->short_since_us), time), facts->min_np);
+        rc = buf_printf(out,
+                        "too few    workers for %s; the job needs at least %u, and fails in %s "
+                        "without them\n",
+                        table_time(table_since(facts, view->short_since_us), time), facts->min_np,
+                        table_time(-table_since(facts, view->fails_us), fails));
     if (!rc && !view->round)
         rc = buf_append_text(out, "round      none yet\n");
     else if (!rc)
@@ -288,11 +291,13 @@ static int status_text(const struct core_view *view, const struct table_facts *f
         rc = buf_printf(out, "next       round %" PRIu64 "\n", view->next);
     rc = rc ? rc : commits_lines(view, facts, out);
     rc = rc ? rc : reports_lines(view, facts, out);
+    snprintf(most, sizeof(most), "uses at most %u", facts->max_np);
     if (!rc)
         rc = buf_printf(out,
-                        "size       begins with %u workers, needs at least %u, uses at most %u\n"
+                        "size       begins with %u workers, needs at least %u, %s\n"
                         "workers    ",
-                        facts->np, facts->min_np, facts->max_np);
+                        facts->np, facts->min_np,
+                        facts->max_np < LIMIT_WORKERS ? most : "uses every slot");
 
     /* The workers by state, the hosts and the driver. */
     for (size_t i = 0; !rc && i < WORKER_STATE_COUNT; i++) {
@@ -339,6 +344,8 @@ static int status_json(const struct core_view *view, const struct table_facts *f
     json_number(&json, "resets", view->resets);
     json_bool(&json, "enough", view->enough);
     json_seconds(&json, "short_for_s", table_since(facts, view->short_since_us));
+    json_seconds(&json, "fails_in_s",
+                 view->fails_us == TIME_NEVER ? TIME_NEVER : view->fails_us - facts->now_us);
     json_number(&json, "np", facts->np);
     json_number(&json, "min_np", facts->min_np);
     json_number(&json, "max_np", facts->max_np);

@@ -173,7 +173,7 @@ static void top_head(struct top *top)
 {
     const struct core_view *view = top->view;
     const struct table_facts *facts = top->facts;
-    char since[TIME_TEXT_MAX], next[48] = "";
+    char since[TIME_TEXT_MAX], fails[TIME_TEXT_MAX], next[48] = "", most[24] = "or more";
     char commits[COMMITS_TEXT_MAX], names[COMMITS_NAMES_MAX];
 
     if (facts->orphan)
@@ -184,10 +184,12 @@ static void top_head(struct top *top)
                  top_since(top, facts->started_us, since));
     if (view->next)
         snprintf(next, sizeof(next), ", next is round %" PRIu64, view->next);
+    if (facts->max_np < LIMIT_WORKERS)
+        snprintf(most, sizeof(most), "to %u", facts->max_np);
     if (view->round)
         top_line(top,
-                 "round %" PRIu64 ": size %zu of %u to %u, from commit %" PRIu64 ".%u, %u resets%s",
-                 view->round, view->member_count, facts->min_np, facts->max_np,
+                 "round %" PRIu64 ": size %zu of %u %s, from commit %" PRIu64 ".%u, %u resets%s",
+                 view->round, view->member_count, facts->min_np, most,
                  COMMIT_ROUND_OF(view->commit), COMMIT_PLACE_OF(view->commit), view->resets, next);
     else
         top_line(top, "round: none yet; the job begins with %u workers%s", facts->np, next);
@@ -200,8 +202,9 @@ static void top_head(struct top *top)
     if (*view->waiting_for && !facts->orphan)
         top_line(top, "waits for %s", view->waiting_for);
     else if (!view->enough && !facts->orphan && view->short_since_us != TIME_NEVER)
-        top_line(top, "too few workers for %s; the job needs at least %u",
-                 top_since(top, view->short_since_us, since), facts->min_np);
+        top_line(top, "too few workers for %s; the job needs at least %u, and fails in %s",
+                 top_since(top, view->short_since_us, since), facts->min_np,
+                 time_brief(view->fails_us - facts->now_us, fails));
     if (view->notices.ended + view->notices.under_way)
         top_line(top, "notices: %" PRIu32 " of %" PRIu32 " honoured, %" PRIu32 " under way",
                  view->notices.honoured, view->notices.ended, view->notices.under_way);

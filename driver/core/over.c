@@ -510,7 +510,7 @@ void over_judge_shortage(struct core *core)
     if (over_all_train(core))
         shortage->left_us = core->config.elastic_timeout_us;
     if (!is_short) {
-        shortage->since_us = shortage->counted_us = TIME_NEVER;
+        shortage->since_us = shortage->counted_us = shortage->fails_us = TIME_NEVER;
     } else if (shortage->left_us > spared_us) {
         /* Missing slots before the first round are logged by listing.c, a missing commit by
          * recovery.c. */
@@ -528,10 +528,11 @@ void over_judge_shortage(struct core *core)
         if (begins)
             shortage->since_us = core->now_us;
         shortage->counted_us = core->now_us;
+        shortage->fails_us = time_add(core->now_us, shortage->left_us - spared_us);
         /* The clock of --elastic-timeout stands still while actions wait for the journal
          * (core_move_past). The first step after the wait requests the next step. */
         if (core->out.held_since_us == TIME_NEVER)
-            core_want_timer(core, time_add(core->now_us, shortage->left_us - spared_us));
+            core_want_timer(core, shortage->fails_us);
     } else if (core->recovery.holder_missing || over_is_fruitless(core)) {
         over_fail(core, over_shortage_text(core));
     } else {

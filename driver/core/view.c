@@ -297,6 +297,7 @@ int core_view(const struct core *core, struct core_view *ret_view)
     view.resets = core->rounds.resets;
     view.enough = core->shortage.since_us == TIME_NEVER;
     view.short_since_us = core->shortage.since_us;
+    view.fails_us = core->shortage.fails_us;
     view.waiting_for = view_waiting_for(core, &view.memory);
     if (view.memory.starved || view.memory.full) {
         core_view_release(&view);

@@ -116,7 +116,8 @@ struct core_view {
     size_t member_count;
     uint32_t resets;
     bool enough; /* the job has all workers that it needs */
-    int64_t short_since_us;
+    int64_t short_since_us; /* since when the job has too few workers; TIME_NEVER: it has enough */
+    int64_t fails_us;       /* when the job fails, unless workers come; TIME_NEVER: it has enough */
     const struct view_host *hosts; /* listed ones in order, then unlisted with workers or drains */
     size_t host_count;
     const struct view_held *held;

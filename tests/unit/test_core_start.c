@@ -499,10 +499,12 @@ TEST(a_shortage_counts_from_its_beginning)
     CHECK_OK(t, core_view(tape.core, &view));
     CHECK(t, !view.enough);
     CHECK_INT(t, view.short_since_us, ==, began_us);
+    CHECK_INT(t, view.fails_us, ==, began_us + tape.config.elastic_timeout_us);
     CHECK_PLAY(t, &tape, "hosts a:2\nready 3\nentered 1,3\n");
     CHECK_OK(t, core_view(tape.core, &view));
     CHECK(t, view.enough);
     CHECK_INT(t, view.short_since_us, ==, TIME_NEVER);
+    CHECK_INT(t, view.fails_us, ==, TIME_NEVER);
 out:
     core_view_release(&view);
     tape_release(&tape);

@@ -146,6 +146,7 @@ static struct core_view a_view(void)
         .resets = 2,
         .enough = true,
         .short_since_us = TIME_NEVER,
+        .fails_us = TIME_NEVER,
         .hosts = hosts,
         .host_count = ARRAY_SIZE(hosts),
         .held = held,
@@ -299,11 +300,14 @@ TEST(status_as_a_table)
     view = (struct core_view){
         .waiting_for = "",
         .short_since_us = 90 * TIME_S,
+        .fails_us = 150 * TIME_S,
         .discovery = {TIME_NEVER, TIME_NEVER, TIME_NEVER, 0, ""},
     };
     CHECK_OK(t, table_status(&view, &facts, false, &out));
-    CHECK_HAS(t, buf_text(&out),
-              "job        j1: new\ntoo few    workers for 10s; the job needs at least 1\n");
+    CHECK_HAS(
+        t, buf_text(&out),
+        "job        j1: new\ntoo few    workers for 10s; the job needs at least 1, and fails in "
+        "50s without them\n");
     CHECK_HAS(t, buf_text(&out), "round      none yet\n");
     CHECK_HAS(t, buf_text(&out), "workers    none\n");
 }
@@ -327,7 +331,8 @@ TEST(status_as_json)
         "{\"name\":\"inf\",\"value\":\"-Infinity\",\"round\":3,\"commit\":null,"
         "\"age_s\":1.000}],"
         "\"resets\":2,"
-        "\"enough\":true,\"short_for_s\":null,\"np\":2,\"min_np\":1,\"max_np\":8,"
+        "\"enough\":true,\"short_for_s\":null,\"fails_in_s\":null,\"np\":2,\"min_np\":1,\"max_np\":"
+        "8,"
         "\"workers\":{\"launching\":0,\"booting\":1,\"ready\":0,\"member\":2,\"revoked\":0,"
         "\"recovered\":0,\"leaving\":0,\"finished\":0,\"doomed\":0,\"ended\":0},"
         "\"hosts\":{\"listed\":3,\"used\":2,\"draining\":1,\"agents\":2},"

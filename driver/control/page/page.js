@@ -24,7 +24,7 @@ const REASONS = ['worker_failed', 'host_lost', 'hosts_changed', 'host_joined', '
 const SHOWN_REASONS = 2, TAKEOVER_MS = 60000;
 /* A speed is measured over at least SPEED_MS, so that a job has at most SPEEDS of them. */
 const SPEED_MS = 10000, SPEEDS = 120, HOUR_S = 3600;
-const SHOWN_WHYS = 4;
+const SHOWN_WHYS = 4, EVERY_SLOT = 131072;
 
 const job = { changes: new Map(), events: [], reasons: [], ready: [], takeovers: [], listsAnew: false, marks: [], slots: new Map(), lost: new Map(), checkpoint: null, last: null, heard: 0, clock: 0, still: null, driver: '', file: null, began: Infinity, control: false };
 const chosen = { change: null, span: 0, severity: 2 };
@@ -132,7 +132,7 @@ function checkpointFact(message) {
 
 /* Why no more workers train, of a job that has a most: what each host says, or how many slots there are; a line for each. */
 function whyFewer({ status, hosts }) {
-  const most = status.max_np < 4294967295 ? status.max_np : status.np;
+  const most = status.max_np < EVERY_SLOT ? status.max_np : status.np;
   if (status.size >= most || !['running', 'preparing', 'pending', 'recovering', 'gathering'].includes(status.state)) return [];
   const whys = hosts.hosts.filter(host => host.why).map(host => `${host.name}: ${host.why}`);
   const slots = hosts.hosts.reduce((sum, host) => sum + (host.listed ? host.slots : 0), 0), rest = whys.length - SHOWN_WHYS;
@@ -151,12 +151,13 @@ function showHead(message) {
   at('state').textContent = status.state;
   at('verdict').textContent = verdict(status);
   at('verdict').className = standsStill(status) ? 'bad' : '';
-  const waits = [status.waiting_for && `It waits for ${status.waiting_for}`, ...status.lagging.slice(0, 3).map(lag)].filter(Boolean).join('; ');
+  const fails = status.fails_in_s === null ? '' : `It fails in ${span(status.fails_in_s)} unless workers come`;
+  const waits = [status.waiting_for && `It waits for ${status.waiting_for}`, fails, ...status.lagging.slice(0, 3).map(lag)].filter(Boolean).join('; ');
   at('waits').textContent = waits || (status.state === 'running' ? 'Nothing is waited for.' : '');
   const fewer = whyFewer(message);
   fill('fewer', fewer, () => fewer.map(line => make('span', '', line)));
   const failed = status.failures.reduce((sum, one) => sum + one.count, 0);
-  const most = status.max_np < 4294967295 ? `, at most ${status.max_np}` : '';
+  const most = status.max_np < EVERY_SLOT ? `, at most ${status.max_np}` : '';
   const rate = status.commits_per_s;
   const facts = [
     [status.state === 'ended' ? 'workers at the end' : 'workers', status.size, `at least ${status.min_np}${most}`],
