@@ -2,7 +2,6 @@
  * facts.h: the facts of a line of a trace, for programs: what kind of event the line tells of, and
  * the round, host, slot, worker, cause and durations that it names. The module that adds a line to
  * its trace gives the facts with it, so no program has to read them out of the text.
- *
  * Programs read the names of the kinds (docs/events.md). A name never changes or goes away.
  */
 #ifndef BASE_FACTS_H

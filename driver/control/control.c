@@ -53,6 +53,7 @@ struct client {
     /* the number of the client's request to the core, until the core has answered; 0: none */
     uint64_t ask;
     bool json;
+    bool drains, deadline; /* the client has sent a drain; that drain has a deadline */
     bool follow; /* true: the client has sent a rekey, and waits until all hosts have new keys */
     int code;    /* the code of the answer; 0: the request was carried out */
     struct buf answer;
@@ -311,6 +312,8 @@ static void request_tell_core(struct client *client, const struct msg_ask *ask,
         return;
     }
     client->state = CLIENT_WAITING;
+    client->drains = request->event == EVENT_DRAIN;
+    client->deadline = event.left_us != TIME_NEVER;
     client->ask = event.ask = ++control->last_ask;
     event.host = key.host;
     event.slot = key.slot;
@@ -616,6 +619,22 @@ void control_free(struct control *control)
     mem_free(control);
 }
 
+/* Appends to the answer of a drain how many workers stay all the same. The drain has begun, so the
+ * answer is right without that, too, should the view fail for lack of memory. */
+static void control_add_kept(struct control *control, bool deadline, char *line, size_t size)
+{
+    size_t length = strlen(line);
+    char kept[TABLE_KEPT_MAX];
+    struct table_facts facts;
+    struct core_view view;
+
+    core_view_init(&view);
+    if (!control->ops->view(control->arg, &view, &facts) && *table_kept(&view, &facts, kept))
+        snprintf(line + length, size - length, "; %s%s", kept,
+                 deadline ? "; at the deadline they are killed" : "");
+    core_view_release(&view);
+}
+
 /* Called when the core has answered the request with the number `ask`: sends the answer to the
  * client of that request. A client that waits for new keys (client->follow) gets only the first
  * part of its answer now. `ask` 0: no client has asked. */
@@ -638,6 +657,8 @@ void control_reply(struct control *control, uint64_t ask, int code, const char *
                 answer */
             snprintf(line, sizeof(line), "%s",
                      client->answer.length ? buf_text(&client->answer) : text);
+        if (!code && client->drains)
+            control_add_kept(control, client->deadline, line, sizeof(line));
         client_finish(client, code, line);
         return;
     }

@@ -184,7 +184,8 @@ static void metrics_job(struct metrics *metrics, const struct core_view *view,
     put_family(metrics, COUNTER, "rounds", "", "Rounds that have begun in the life of the job.");
     put_count(metrics, none, view->round ? (uint64_t)view->resets + 1 : 0);
     put_gauge(metrics, "world_size", "Members of the current round.", view->member_count);
-    put_gauge(metrics, "enough_workers", "1: the job has all workers that it needs.", view->enough);
+    put_gauge(metrics, "enough_workers", "1: the job has all workers that it needs.",
+              view->shortage.since_us == TIME_NEVER);
     put_family(metrics, GAUGE, "workers_bound", "", "The numbers of -np, --min-np and --max-np.");
     put_count(metrics, (struct label){ "bound", "np" }, facts->np);
     put_count(metrics, (struct label){ "bound", "min_np" }, facts->min_np);

@@ -26,6 +26,7 @@
 /* the rank of a worker that is not a member of the round */
 #define NOT_IN_ROUND     UINT32_MAX
 #define TABLE_NUMBER_MAX 24
+#define HOST_WHY_MAX     560
 
 /* Called at the end of each table. If rc is a failure, `out` is cut back to the length `before`.
  * Returns rc. */
@@ -167,6 +168,19 @@ struct table_totals table_totals(const struct core_view *view)
     return totals;
 }
 
+const char *table_kept(const struct core_view *view, const struct table_facts *facts,
+                       char text[TABLE_KEPT_MAX])
+{
+    *text = '\0';
+    if (view->shortage.kept && !facts->orphan && !facts->ended)
+        snprintf(text, TABLE_KEPT_MAX,
+                 "%zu worker%s that must leave stay%s for now, as fewer than --min-np %u would be "
+                 "left",
+                 view->shortage.kept, view->shortage.kept == 1 ? "" : "s",
+                 view->shortage.kept == 1 ? "s" : "", facts->min_np);
+    return text;
+}
+
 /* Writes the line about notices, the messages that a machine will go away. */
 static int status_notices(const struct core_view *view, struct buf *out)
 {
@@ -268,19 +282,23 @@ static int status_text(const struct core_view *view, const struct table_facts *f
 {
     struct table_totals totals = table_totals(view);
     const char *separator = "";
-    char commit[COMMITS_NUMBER_MAX], time[TIME_TEXT_MAX], fails[TIME_TEXT_MAX], most[32];
+    char commit[COMMITS_NUMBER_MAX], time[TIME_TEXT_MAX], fails[TIME_TEXT_MAX], most[32],
+        kept[TABLE_KEPT_MAX];
     int rc = buf_printf(out, "job        %s: %s%s%s\n", facts->job, status_state(view, facts),
                         facts->ended ? ", " : "", facts->ended ? facts->ended : "");
 
     /* The state of the job and its round. */
     if (!rc && *view->waiting_for && !facts->orphan)
         rc = buf_printf(out, "waits for  %s\n", view->waiting_for);
-    if (!rc && !facts->orphan && !view->enough && view->short_since_us != TIME_NEVER)
-        rc = buf_printf(out,
-                        "too few    workers for %s; the job needs at least %u, and fails in %s "
-                        "without them\n",
-                        table_time(table_since(facts, view->short_since_us), time), facts->min_np,
-                        table_time(-table_since(facts, view->fails_us), fails));
+    if (!rc && !facts->orphan && view->shortage.since_us != TIME_NEVER)
+        rc =
+            buf_printf(out,
+                       "too few    workers for %s; the job needs at least %u, and fails in %s "
+                       "without them\n",
+                       table_time(table_since(facts, view->shortage.since_us), time), facts->min_np,
+                       table_time(-table_since(facts, view->shortage.fails_us), fails));
+    if (!rc && *table_kept(view, facts, kept))
+        rc = buf_printf(out, "leaving    %s\n", kept);
     if (!rc && !view->round)
         rc = buf_append_text(out, "round      none yet\n");
     else if (!rc)
@@ -341,11 +359,13 @@ static int status_json(const struct core_view *view, const struct table_facts *f
     json_text(&json, "floor", commits_number(view->resume_min_commit, text));
     commits_json(view, facts, &json);
     reports_json(view, facts, &json);
+    json_number(&json, "kept", view->shortage.kept);
     json_number(&json, "resets", view->resets);
-    json_bool(&json, "enough", view->enough);
-    json_seconds(&json, "short_for_s", table_since(facts, view->short_since_us));
+    json_bool(&json, "enough", view->shortage.since_us == TIME_NEVER);
+    json_seconds(&json, "short_for_s", table_since(facts, view->shortage.since_us));
     json_seconds(&json, "fails_in_s",
-                 view->fails_us == TIME_NEVER ? TIME_NEVER : view->fails_us - facts->now_us);
+                 view->shortage.fails_us == TIME_NEVER ? TIME_NEVER
+                                                       : view->shortage.fails_us - facts->now_us);
     json_number(&json, "np", facts->np);
     json_number(&json, "min_np", facts->min_np);
     json_number(&json, "max_np", facts->max_np);
@@ -398,7 +418,7 @@ static int hosts_text(const struct core_view *view, const struct table_facts *fa
     static const char *const worker_heads[] = { "WORKER", "NUMBER", "RANK",   "STATE",
                                                 "FOR",    "HEARD",  "COMMIT", "AGE" };
     struct grid hosts, workers;
-    char time[TIME_TEXT_MAX];
+    char time[TIME_TEXT_MAX], kept[TABLE_KEPT_MAX];
     int rc = 0;
 
     grid_init(&hosts, host_heads, ARRAY_SIZE(host_heads));
@@ -406,13 +426,18 @@ static int hosts_text(const struct core_view *view, const struct table_facts *fa
     for (size_t i = 0; i < view->host_count; i++) {
         const struct view_host *host = &view->hosts[i];
         char slots[TABLE_NUMBER_MAX], used[TABLE_NUMBER_MAX], heard[TIME_TEXT_MAX];
+        char left[TIME_TEXT_MAX], why[HOST_WHY_MAX];
         bool known = !facts->orphan && host->heard_us != TIME_NEVER;
 
-        grid_row(&hosts, (const char *[]){
-                             host->name, table_number(host->slots, slots),
-                             table_number(host->worker_count, used), agent_state_name(host->agent),
-                             known ? table_time(table_since(facts, host->heard_us), heard) : "-",
-                             host->why });
+        snprintf(why, sizeof(why), "%s", host->why);
+        if (host->draining && host->listed && host->drain_us != TIME_NEVER && !facts->orphan)
+            snprintf(why, sizeof(why), "%s; %s left", host->why,
+                     table_time(host->drain_us - facts->now_us, left));
+        grid_row(&hosts,
+                 (const char *[]){
+                     host->name, table_number(host->slots, slots),
+                     table_number(host->worker_count, used), agent_state_name(host->agent),
+                     known ? table_time(table_since(facts, host->heard_us), heard) : "-", why });
         for (size_t k = 0; k < host->worker_count; k++) {
             const struct view_worker *worker = &host->workers[k];
             char slot[BLACKLIST_KEY_TEXT_MAX], since[TIME_TEXT_MAX];
@@ -444,6 +469,8 @@ static int hosts_text(const struct core_view *view, const struct table_facts *fa
                         "line %s ago, and this is what it had written down\n\n",
                         table_time(facts->silent_us, time));
     rc = grid_show(&hosts, rc, out);
+    if (!rc && *table_kept(view, facts, kept))
+        rc = buf_printf(out, "\n%s\n", kept);
     if (!rc)
         rc = buf_append_text(out, "\n");
     return grid_show(&workers, rc, out);
@@ -465,6 +492,10 @@ static int hosts_json(const struct core_view *view, const struct table_facts *fa
         json_number(&json, "used", host->worker_count);
         json_bool(&json, "listed", host->listed);
         json_bool(&json, "draining", host->draining);
+        json_seconds(&json, "drain_left_s",
+                     !host->draining || facts->orphan || host->drain_us == TIME_NEVER
+                         ? TIME_NEVER
+                         : host->drain_us - facts->now_us);
         json_text(&json, "agent", agent_state_name(host->agent));
         json_seconds(&json, "heard_s",
                      facts->orphan ? TIME_NEVER : table_since(facts, host->heard_us));

@@ -44,6 +44,12 @@ struct table_totals {
 };
 struct table_totals table_totals(const struct core_view *view);
 
+/* Says how many workers that must leave stay for now, as fewer than --min-np would be left; "": all
+ * of them may leave. */
+#define TABLE_KEPT_MAX 128
+const char *table_kept(const struct core_view *view, const struct table_facts *facts,
+                       char text[TABLE_KEPT_MAX]);
+
 /* The answers to the requests "status", "hosts", "changes", "blacklist" and "tokens". */
 int table_status(const struct core_view *view, const struct table_facts *facts, bool json,
                  struct buf *out) MUST_CHECK;

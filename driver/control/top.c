@@ -201,10 +201,10 @@ static void top_head(struct top *top)
         top_line(top, "behind: %s", names);
     if (*view->waiting_for && !facts->orphan)
         top_line(top, "waits for %s", view->waiting_for);
-    else if (!view->enough && !facts->orphan && view->short_since_us != TIME_NEVER)
+    else if (!facts->orphan && view->shortage.since_us != TIME_NEVER)
         top_line(top, "too few workers for %s; the job needs at least %u, and fails in %s",
-                 top_since(top, view->short_since_us, since), facts->min_np,
-                 time_brief(view->fails_us - facts->now_us, fails));
+                 top_since(top, view->shortage.since_us, since), facts->min_np,
+                 time_brief(view->shortage.fails_us - facts->now_us, fails));
     if (view->notices.ended + view->notices.under_way)
         top_line(top, "notices: %" PRIu32 " of %" PRIu32 " honoured, %" PRIu32 " under way",
                  view->notices.honoured, view->notices.ended, view->notices.under_way);

@@ -60,6 +60,7 @@ static bool change_choose(struct core *core, bool with_joiners)
     else if (keep && keep != core->change.kept_told)
         CORE_TRACE(core, FACTS(.kind = KIND_MEMBERS_KEPT, .size = keep),
                    "%zu members that are to leave stay for now, to hand the state over", keep);
+    core->change.kept_few = too_few;
     core->change.kept_told = keep; /* the number is logged again only when it changes */
     next->members.count = 0;
     for (size_t i = 0; (worker = roster_next_member(core, current, &i));) {

@@ -237,6 +237,7 @@ struct core_change {
     /* the deadline of the present phase; in use only while the job is PREPARING or PENDING */
     int64_t deadline_us;
     size_t kept_told; /* how many members that have to go are kept, as it was logged last */
+    bool kept_few;    /* these are kept because fewer than --min-np would be left */
 };
 
 /* Failures between which the job made no progress. Owner: progress.c. */
@@ -350,7 +351,7 @@ struct core_shortage {
     int64_t since_us;   /* since when the job has too few workers; TIME_NEVER: it has enough */
     int64_t counted_us; /* left_us is reduced by the shortage up to here; TIME_NEVER: none */
     int64_t left_us;    /* how much of --elastic-timeout is left */
-    int64_t fails_us;   /* the moment at which the job fails, unless workers come; TIME_NEVER: none */
+    int64_t fails_us; /* the moment at which the job fails, unless workers come; TIME_NEVER: none */
 };
 
 /* The end of the job, and the facts for the verdict on it. Owner: over.c. */

@@ -89,32 +89,24 @@ static void pace_warn(struct core *core, struct worker *worker)
               "%s", sentence);
 }
 
-/* Returns the newest commit of a member of the current round, also of one that does not train yet.
- */
-static uint64_t pace_newest(const struct core *core)
-{
-    uint64_t newest = core->rounds.pace.newest;
-    const struct worker *worker;
-
-    for (size_t i = 0; (worker = roster_next(core, &i));)
-        if (round_has(&core->current, worker) && worker->pulse.commit > newest)
-            newest = worker->pulse.commit;
-    return newest;
-}
-
 /* The member that is named has two commits (BEHIND_COMMITS) fewer than another one; or others have
  * left the last round at their agreed check, and this member has not come to that check. */
 const char *pace_difference(struct core *core)
 {
-    uint64_t newest = pace_newest(core), round = COMMIT_ROUND_OF(newest);
-    bool leaves = core->current.cause == CAUSE_SWITCH && round == core->current.number;
+    uint64_t newest = core->rounds.pace.newest, round;
     const struct worker *worker;
     char name[WORKER_NAME_MAX];
+    bool leaves;
 
-    for (size_t i = 0; (worker = roster_next(core, &i));) {
+    /* A member that has left the last round has a newer commit, and does not train yet. */
+    for (size_t i = 0; (worker = roster_next_member(core, &core->current, &i));)
+        newest = worker->pulse.commit > newest ? worker->pulse.commit : newest;
+    round = COMMIT_ROUND_OF(newest);
+    leaves = core->current.cause == CAUSE_SWITCH && round == core->current.number;
+    for (size_t i = 0; (worker = roster_next_member(core, &core->current, &i));) {
         uint64_t own = worker->pulse.commit;
 
-        if (!round_has(&core->current, worker) || !own)
+        if (!own)
             continue;
         if (COMMIT_ROUND_OF(own) == round && newest - own >= BEHIND_COMMITS)
             return tell_text(core, ": %s", pace_sentence(core, worker));

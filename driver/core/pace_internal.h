@@ -13,8 +13,8 @@ struct worker_pulse {
     uint64_t commit;
     /* when the agent first saw that commit, and last heard the worker */
     int64_t commit_us, heard_us;
-    /* since when the worker is two commits behind another member, in which round, and in which round
-     * a warning has said so; TIME_NEVER: it is not behind */
+    /* since when the worker is two commits behind another member, in which round, and in which
+     * round a warning has said so; TIME_NEVER: it is not behind */
     int64_t behind_us;
     uint64_t behind_round, told_round;
 };

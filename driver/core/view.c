@@ -114,6 +114,7 @@ static void view_host(const struct core *core, const struct core_host *host, str
         .slots = host->listed_slots,
         .listed = host->listed,
         .draining = host->draining,
+        .drain_us = host->draining ? host->drain_us : TIME_NEVER,
         .agent = host->agent,
         .heard_us = host->agent == AGENT_THERE || (host->agent == AGENT_AWAY && host->agent_id)
                         ? host->heard_us
@@ -243,6 +244,7 @@ int core_view(const struct core *core, struct core_view *ret_view)
 {
     struct core_view view;
     struct view_change *changes;
+    const struct worker *worker;
     struct view_host *hosts;
     uint64_t *members;
 
@@ -267,8 +269,7 @@ int core_view(const struct core *core, struct core_view *ret_view)
     view.hosts = hosts;
     view_blacklist(core, &view);
     view_tokens(core, &view);
-    for (size_t i = 0; i < core->costs.count; i++)
-        changes[i] = core->costs.kept[i];
+    memcpy(changes, core->costs.kept, core->costs.count * sizeof(*changes));
     view.changes = changes;
     view.change_count = core->costs.count;
     view.notices = core->costs.notices;
@@ -277,6 +278,9 @@ int core_view(const struct core *core, struct core_view *ret_view)
         view.notices.under_way += core->roster.hosts.items[i]->notice.open;
     for (size_t i = 0; i < core->current.members.count; i++)
         members[i] = core->current.members.items[i];
+    for (size_t i = 0; (worker = roster_next_member(core, &core->current, &i));)
+        view.shortage.kept += core->change.kept_few && worker->has_to_go &&
+                              view.shortage.kept < core->change.kept_told;
     view_goodput(core, &view);
     view.discovery = core->listing.health;
     view.discovery.failure = view_text(&view.memory, "%s", core->listing.failure);
@@ -295,9 +299,8 @@ int core_view(const struct core *core, struct core_view *ret_view)
     view.members = members;
     view.member_count = core->current.members.count;
     view.resets = core->rounds.resets;
-    view.enough = core->shortage.since_us == TIME_NEVER;
-    view.short_since_us = core->shortage.since_us;
-    view.fails_us = core->shortage.fails_us;
+    view.shortage.since_us = core->shortage.since_us;
+    view.shortage.fails_us = core->shortage.fails_us;
     view.waiting_for = view_waiting_for(core, &view.memory);
     if (view.memory.starved || view.memory.full) {
         core_view_release(&view);

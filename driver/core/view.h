@@ -63,22 +63,14 @@ struct view_worker {
 struct view_host {
     const char *name;
     uint32_t slots;
-    bool listed;   /* discovery lists the host */
-    bool draining; /* the whole host is drained; if single slots are drained, `why` says so */
+    bool listed;      /* discovery lists the host */
+    bool draining;    /* the whole host is drained; if single slots are drained, `why` says so */
+    int64_t drain_us; /* when that drain's deadline is; TIME_NEVER: no deadline, or no drain */
     enum agent_state agent;
     int64_t heard_us; /* when the agent was last heard; TIME_NEVER: it was not heard */
     const char *why;  /* why slots of the host are not used; "": all usable slots are used */
     const struct view_worker *workers;
     size_t worker_count;
-};
-
-/* A token with which hosts may join. */
-struct view_token {
-    const char *id;
-    const char *host;    /* the only host that may use it; "": any */
-    uint32_t uses, used; /* hosts that may use the token (0: any); hosts that have used it */
-    int64_t left_us;     /* time until the token expires; 0: expired; TIME_NEVER: never */
-    bool revoked;
 };
 
 /* The costs of a change of membership (see cost.h). Each duration is the longest of all members. */
@@ -93,11 +85,6 @@ struct view_change {
     int64_t rebuild_us; /* the time for connections and reset callbacks */
     int64_t state_us;
     int64_t first_step_us;
-};
-
-struct view_tokens {
-    const struct view_token *items;
-    size_t count;
 };
 
 const char *change_cause_name(enum msg_cause cause);
@@ -115,9 +102,7 @@ struct core_view {
     const uint64_t *members; /* the incarnations of the current round; the index is the rank */
     size_t member_count;
     uint32_t resets;
-    bool enough; /* the job has all workers that it needs */
-    int64_t short_since_us; /* since when the job has too few workers; TIME_NEVER: it has enough */
-    int64_t fails_us;       /* when the job fails, unless workers come; TIME_NEVER: it has enough */
+    struct view_shortage shortage;
     const struct view_host *hosts; /* listed ones in order, then unlisted with workers or drains */
     size_t host_count;
     const struct view_held *held;

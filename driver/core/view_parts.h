@@ -113,4 +113,24 @@ struct view_reports {
     size_t count;
 };
 
+/* A token with which hosts may join. */
+struct view_token {
+    const char *id;
+    const char *host;    /* the only host that may use it; "": any */
+    uint32_t uses, used; /* hosts that may use the token (0: any); hosts that have used it */
+    int64_t left_us;     /* time until the token expires; 0: expired; TIME_NEVER: never */
+    bool revoked;
+};
+
+struct view_tokens {
+    const struct view_token *items;
+    size_t count;
+};
+
+/* How long the job has had too few workers; both times are TIME_NEVER when it has enough. */
+struct view_shortage {
+    int64_t since_us, fails_us; /* since when it has too few; when it fails, unless workers come */
+    size_t kept; /* members that must leave and stay, as too few would be left without them */
+};
+
 #endif

@@ -331,8 +331,8 @@ int tape_show_view(const struct core_view *view, struct buf *out)
     if (!rc)
         rc = buf_printf(out, ", floor %" PRIu64 ", resets %u%s%s%s",
                         COMMIT_ROUND_OF(view->resume_min_commit), view->resets,
-                        view->enough ? "" : ", short", *view->waiting_for ? "; waits for " : "",
-                        view->waiting_for);
+                        view->shortage.since_us == TIME_NEVER ? "" : ", short",
+                        *view->waiting_for ? "; waits for " : "", view->waiting_for);
     if (!rc && view->notices.ended)
         rc = buf_printf(out, ", notices %" PRIu32 " of %" PRIu32, view->notices.honoured,
                         view->notices.ended);

@@ -51,6 +51,7 @@ struct desk {
     bool at_once; /* the core answers inside the same step */
     int code;     /* the code of its answer */
     size_t hosts; /* number of hosts in the view */
+    size_t kept;  /* number of members that must leave and stay */
 };
 
 static struct desk desk;
@@ -72,6 +73,7 @@ static int on_view(void *arg, struct core_view *ret_view, struct table_facts *re
     ret_view->hosts = hosts;
     ret_view->host_count = here->hosts;
     ret_view->job = JOB_RUNNING;
+    ret_view->shortage.kept = here->kept;
     *ret_facts = (struct table_facts){ .job = "j1", .state_dir = "/s" };
     return 0;
 }
@@ -246,6 +248,26 @@ TEST_FLAGS(an_answer_may_be_long, TEST_NO_TORTURE)
 
 /* Each command reaches the core as an event with its host, slot and time; the core's answer comes
  * back as text or JSON. */
+/* The answer to a drain says when its workers stay all the same; without memory it does not. */
+TEST_FLAGS(a_drain_says_which_workers_stay, TEST_NO_TORTURE)
+{
+    struct asker *asker = &desk.askers[0];
+
+    desk.at_once = true;
+    desk.kept = 2;
+    CHECK(t, ask(&asker[0], "drain", "a:1", "30s"));
+    CHECK_TEXT(t, asker[0].text,
+               "a:1: is being drained within 30s; 2 workers that must leave stay for now, as fewer "
+               "than --min-np 0 would be left; at the deadline they are killed");
+    desk.kept = 1;
+    CHECK(t, ask(&asker[1], "drain", "a:1", NULL));
+    CHECK_TEXT(t, asker[1].text,
+               "a:1: is being drained; 1 worker that must leave stays for now, as fewer than "
+               "--min-np 0 would be left");
+    CHECK(t, ask(&asker[2], "undrain", "a:1", NULL));
+    CHECK_TEXT(t, asker[2].text, "a:1: is not drained");
+}
+
 TEST_FLAGS(the_core_answers_when_it_can, TEST_SURVIVES_ALLOC)
 {
     struct asker *asker = &desk.askers[0];

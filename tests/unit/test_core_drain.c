@@ -493,3 +493,27 @@ TAPE_CASE(
     "drained\n"
     "    | b there draining: #3 in 0 doomed 2*, #4 in 1 doomed 3*, of 2; the host is being "
     "drained\n")
+
+/* The view counts the members that must leave and stay, until enough others are there. */
+TEST(members_that_min_np_keeps_are_counted)
+{
+    struct core_view view;
+
+    core_view_init(&view);
+    CHECK_OK(t, tape_init(&tape));
+    CHECK_PLAY(t, &tape, "config min_np=4\n" TAPE_RUNNING "drain b:0 30s\n");
+    CHECK_OK(t, core_view(tape.core, &view));
+    CHECK_INT(t, view.shortage.kept, ==, 1);
+    CHECK_PLAY(t, &tape, "drain b 20s\n");
+    CHECK_OK(t, core_view(tape.core, &view));
+    CHECK_INT(t, view.shortage.kept, ==, 2);
+    for (size_t i = 0; i < view.host_count; i++)
+        CHECK_INT(t, view.hosts[i].drain_us, ==,
+                  view.hosts[i].draining ? tape.now_us + 20 * TIME_S : TIME_NEVER);
+    CHECK_PLAY(t, &tape, "undrain b\nundrain b:0\n");
+    CHECK_OK(t, core_view(tape.core, &view));
+    CHECK_INT(t, view.shortage.kept, ==, 0);
+out:
+    core_view_release(&view);
+    tape_release(&tape);
+}

@@ -60,7 +60,7 @@ static int on_view(void *arg, struct core_view *ret_view, struct table_facts *re
     ret_view->held_count = host_count;
     ret_view->job = job_state;
     ret_view->waiting_for = HOSTILE;
-    ret_view->short_since_us = ret_view->fails_us = TIME_NEVER;
+    ret_view->shortage.since_us = ret_view->shortage.fails_us = TIME_NEVER;
     ret_view->discovery = (struct view_discovery){ .failure = HOSTILE };
     ret_view->checkpoint = checkpoint;
     *ret_facts = (struct table_facts){ .job = HOSTILE,

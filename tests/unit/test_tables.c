@@ -60,6 +60,7 @@ static const struct view_host hosts[] = {
      .slots = 2,
      .listed = true,
      .draining = true,
+     .drain_us = 120 * TIME_S,
      .agent = AGENT_THERE,
      .heard_us = 98 * TIME_S,
      .why = "slot 1: \"x\"\\\x01\xff\xc3\xa9",
@@ -144,9 +145,7 @@ static struct core_view a_view(void)
         .members = members,
         .member_count = 2,
         .resets = 2,
-        .enough = true,
-        .short_since_us = TIME_NEVER,
-        .fails_us = TIME_NEVER,
+        .shortage = { TIME_NEVER, TIME_NEVER, 0 },
         .hosts = hosts,
         .host_count = ARRAY_SIZE(hosts),
         .held = held,
@@ -299,9 +298,8 @@ TEST(status_as_a_table)
     buf_clear(&out);
     view = (struct core_view){
         .waiting_for = "",
-        .short_since_us = 90 * TIME_S,
-        .fails_us = 150 * TIME_S,
-        .discovery = {TIME_NEVER, TIME_NEVER, TIME_NEVER, 0, ""},
+        .shortage = {90 * TIME_S, 150 * TIME_S, 0 },
+        .discovery = { TIME_NEVER, TIME_NEVER,            TIME_NEVER, 0, "" },
     };
     CHECK_OK(t, table_status(&view, &facts, false, &out));
     CHECK_HAS(
@@ -330,7 +328,7 @@ TEST(status_as_json)
         "\"age_s\":0.000},"
         "{\"name\":\"inf\",\"value\":\"-Infinity\",\"round\":3,\"commit\":null,"
         "\"age_s\":1.000}],"
-        "\"resets\":2,"
+        "\"kept\":0,\"resets\":2,"
         "\"enough\":true,\"short_for_s\":null,\"fails_in_s\":null,\"np\":2,\"min_np\":1,\"max_np\":"
         "8,"
         "\"workers\":{\"launching\":0,\"booting\":1,\"ready\":0,\"member\":2,\"revoked\":0,"
@@ -399,7 +397,7 @@ TEST(hosts_as_a_table)
                "exit code 3\n"
                "HOST    SLOTS  USED  AGENT  HEARD  WHY NOT MORE\n"
                "node-a  2      2     there  500ms  \n"
-               "::1     2      1     there  2s     slot 1: \"x\"\\\x01\xff\xc3\xa9\n"
+               "::1     2      1     there  2s     slot 1: \"x\"\\\x01\xff\xc3\xa9; 20s left\n"
                "c       1      0     none   -      the host is not needed\n"
                "\n"
                "WORKER    NUMBER  RANK  STATE    FOR    HEARD  COMMIT  AGE\n"
@@ -416,7 +414,8 @@ TEST(hosts_as_json)
     CHECK_TEXT(
         t, buf_text(&out),
         "{\"job\":\"j1\",\"hosts\":["
-        "{\"name\":\"node-a\",\"slots\":2,\"used\":2,\"listed\":true,\"draining\":false,"
+        "{\"name\":\"node-a\",\"slots\":2,\"used\":2,\"listed\":true,\"draining\":false,\"drain_"
+        "left_s\":null,"
         "\"agent\":\"there\",\"heard_s\":0.500,\"why\":\"\",\"workers\":["
         "{\"slot\":0,\"incarnation\":1,\"rank\":0,\"state\":\"member\",\"trains\":true,"
         "\"for_s\":99.000,\"heard_s\":1.000,\"commit\":\"3.9\",\"commit_age_s\":0.400,"
@@ -424,13 +423,15 @@ TEST(hosts_as_json)
         "{\"slot\":1,\"incarnation\":2,\"rank\":1,\"state\":\"member\",\"trains\":true,"
         "\"for_s\":99.000,\"heard_s\":8.000,\"commit\":\"3.8\",\"commit_age_s\":10.000,"
         "\"silent\":true,\"behind\":true}]},"
-        "{\"name\":\"::1\",\"slots\":2,\"used\":1,\"listed\":true,\"draining\":true,"
+        "{\"name\":\"::1\",\"slots\":2,\"used\":1,\"listed\":true,\"draining\":true,\"drain_left_"
+        "s\":20.000,"
         "\"agent\":\"there\",\"heard_s\":2.000,\"why\":\"slot 1: "
         "\\\"x\\\"\\\\\\u0001\\ufffd\xc3\xa9\",\"workers\":["
         "{\"slot\":0,\"incarnation\":12,\"rank\":null,\"state\":\"booting\",\"trains\":false,"
         "\"for_s\":1.000,\"heard_s\":null,\"commit\":null,\"commit_age_s\":null,"
         "\"silent\":false,\"behind\":false}]},"
-        "{\"name\":\"c\",\"slots\":1,\"used\":0,\"listed\":true,\"draining\":false,"
+        "{\"name\":\"c\",\"slots\":1,\"used\":0,\"listed\":true,\"draining\":false,\"drain_left_"
+        "s\":null,"
         "\"agent\":\"none\",\"heard_s\":null,\"why\":\"the host is not needed\",\"workers\":[]}],"
         "\"discovery\":{\"worked_s\":3.000,\"failed_s\":1.000,\"asked_s\":1.500,\"failures\":2,"
         "\"failure\":\"exit code 3\"},\"orphaned\":false}\n");

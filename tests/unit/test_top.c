@@ -31,6 +31,7 @@ static const struct view_host hosts[] = {
      .slots = 1,
      .listed = true,
      .draining = true,
+     .drain_us = TIME_NEVER,
      .agent = AGENT_THERE,
      .why = "a \x1b[31mred\xff\xe6\x97\xa5 \xc3\xa9",
      .workers = booting,
@@ -63,19 +64,20 @@ static void begin_case(struct test *t)
     (void)t;
     buf_init(&out, 1 << 20);
     events = NULL;
-    view = (struct core_view){ .job = JOB_RUNNING,
-                               .term = 2,
-                               .round = 2,
-                               .commit = UINT64_C(2) << 32 | 7,
-                               .member_count = 2,
-                               .resets = 1,
-                               .enough = true,
-                               .short_since_us = TIME_NEVER,
-                               .hosts = hosts,
-                               .host_count = ARRAY_SIZE(hosts),
-                               .changes = changes,
-                               .change_count = ARRAY_SIZE(changes),
-                               .waiting_for = "" };
+    view = (struct core_view){
+        .job = JOB_RUNNING,
+        .term = 2,
+        .round = 2,
+        .commit = UINT64_C(2) << 32 | 7,
+        .member_count = 2,
+        .resets = 1,
+        .shortage = {TIME_NEVER, TIME_NEVER, 0},
+        .hosts = hosts,
+        .host_count = ARRAY_SIZE(hosts),
+        .changes = changes,
+        .change_count = ARRAY_SIZE(changes),
+        .waiting_for = ""
+    };
 }
 
 static void end_case(struct test *t)
@@ -278,7 +280,9 @@ TEST(a_job_that_is_new_or_an_orphan_has_a_picture)
     struct table_facts orphan = facts;
     const struct top_screen screen = { .columns = 60, .lines = 6, .ascii = true };
 
-    view = (struct core_view){ .waiting_for = "workers", .short_since_us = TIME_NEVER };
+    view = (struct core_view){
+        .waiting_for = "workers", .shortage = {TIME_NEVER, TIME_NEVER, 0}
+    };
     CHECK_HAS(t, picture(t, 60, 6, TOP_ALL, 0), "round: none yet; the job begins with 4 workers");
     CHECK_HAS(t, picture(t, 60, 6, TOP_ALL, 0), "waits for workers");
     orphan.orphan = true;

@@ -152,7 +152,8 @@ function showHead(message) {
   at('verdict').textContent = verdict(status);
   at('verdict').className = standsStill(status) ? 'bad' : '';
   const fails = status.fails_in_s === null ? '' : `It fails in ${span(status.fails_in_s)} unless workers come`;
-  const waits = [status.waiting_for && `It waits for ${status.waiting_for}`, fails, ...status.lagging.slice(0, 3).map(lag)].filter(Boolean).join('; ');
+  const kept = status.kept ? `${count(status.kept, 'worker', 'workers')} must leave, but fewer than ${status.min_np} would be left` : '';
+  const waits = [status.waiting_for && `It waits for ${status.waiting_for}`, fails, kept, ...status.lagging.slice(0, 3).map(lag)].filter(Boolean).join('; ');
   at('waits').textContent = waits || (status.state === 'running' ? 'Nothing is waited for.' : '');
   const fewer = whyFewer(message);
   fill('fewer', fewer, () => fewer.map(line => make('span', '', line)));
