@@ -116,7 +116,9 @@ struct farewell *farewell_create(const struct core *core, const struct job_facts
 /* ---- the process ---------------------------------------------------------------------------- */
 
 /* The first message of an agent, its HELLO_AGENT, has come: the agent is refused because the job is
- * over, and then ends with its workers. */
+ * over, and then ends with its workers. An agent that has obeyed no driver yet (term 0) is another
+ * one than the missing agent of its host, for which the process waits on: the last driver has
+ * started it while the missing one was silent. */
 static void farewell_on_msg(void *arg, uint32_t number, const struct msg *msg)
 {
     struct farewell *farewell = arg;
@@ -130,7 +132,7 @@ static void farewell_on_msg(void *arg, uint32_t number, const struct msg *msg)
     if (msg->type == MSG_HELLO_AGENT && proved && peer && !msg_encode(&answer, &frame, NULL) &&
         !peer_send(peer, MSG_REFUSED, frame.data, frame.length))
         for (size_t i = 0; i < farewell->agents.count; i++)
-            if (!strcmp(farewell->agents.items[i].host, proved->name))
+            if (msg->term && !strcmp(farewell->agents.items[i].host, proved->name))
                 farewell->agents.items[i].peer = number;
     buf_release(&frame);
     peer_release(peer);

@@ -138,11 +138,11 @@ static bool dial(struct tls *tls)
     return client->opened && !client->closed;
 }
 
-/* The agent dials until the process listens, says hello, and reads that the job is over. Then it
- * closes the connection, and the process ends: it has told all. */
-static bool agent_is_told(void)
+/* An agent dials until the process listens, says hello, and reads that the job is over. Then it
+ * closes the connection. `term`: of the last driver that the agent has obeyed. */
+static bool is_refused(uint64_t term)
 {
-    struct msg hello = { .type = MSG_HELLO_AGENT };
+    struct msg hello = { .type = MSG_HELLO_AGENT, .term = term };
 
     hello.u.hello_agent = (struct msg_hello_agent){
         .minor = PROTO_MINOR, .version = "0", .job = "job", .host = "b", .agent = 1
@@ -156,6 +156,14 @@ static bool agent_is_told(void)
     if (wire.client.type != MSG_REFUSED)
         return false;
     wire_drop(&wire.client);
+    return true;
+}
+
+/* The missing agent comes; the process has then told all, and ends. */
+static bool agent_is_told(void)
+{
+    if (!is_refused(1))
+        return false;
     runs = false;
     return !pthread_join(thread, NULL);
 }
@@ -163,6 +171,16 @@ static bool agent_is_told(void)
 TEST_FLAGS(an_agent_that_comes_late_is_told, TEST_NO_TORTURE)
 {
     CHECK(t, start());
+    CHECK(t, agent_is_told());
+}
+
+/* The last driver has started an agent anew while the missing one was frozen. The new agent is told
+ * that the job is over, and the process still waits for the missing one. */
+TEST_FLAGS(a_new_agent_is_not_the_missing_one, TEST_NO_TORTURE)
+{
+    CHECK(t, start());
+    for (int i = 0; i < 3; i++)
+        CHECK(t, is_refused(0));
     CHECK(t, agent_is_told());
 }
 
