@@ -11,6 +11,7 @@
 #include "base/panic.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "driver/cli/job_list.h"
 #include "driver/core/core.h"
 #include "driver/invocation.h"
 #include "driver/job_folder.h"
@@ -300,7 +301,7 @@ static int orphan_tell(const struct orphan *orphan, const struct core_config *co
         .now_us = clock_now_us(),
         .orphan = true,
         .ended = kept[3],
-        .ended_code = orphan->facts.code,
+        .ended_code = job_list_status(orphan->facts.code, orphan->facts.text),
         .silent_us = kept[2]   ? TIME_NEVER
                      : sign_us ? clock_wall_us() - sign_us
                                : 0,

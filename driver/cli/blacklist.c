@@ -4,6 +4,7 @@
  * "blacklist", which control/tables.c answers, and "clear", which the core answers (EVENT_CLEAR).
  */
 #include "driver/cli/verbs.h"
+#include "driver/control/tables.h"
 
 #include <string.h>
 
@@ -25,4 +26,6 @@ const struct cli_verb cli_blacklist = {
              "forgets the failures of a host or slot.",
     .read = blacklist_read,
     .repeats = true,
+    .orphan_table = table_blacklist,
+    .ended_too = true,
 };

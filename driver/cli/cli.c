@@ -137,9 +137,9 @@ static int cli_exit_code_of(int code)
 }
 
 /* Called when no driver of the job listens on this machine. Answers without a driver, by the verb's
- * answer_offline or by a table made from the job's journal (orphan_table); else prints why there is
- * no driver. `folder` NULL: the job has no folder here, and `err` already says why. Returns the
- * exit code. */
+ * answer_offline or by a table made from the job's journal (orphan_table); else prints that the job
+ * has ended, or why there is no driver. `folder` NULL: the job has no folder here, and `err`
+ * already says why. Returns the exit code. */
 static int cli_answer_offline(struct cli_request *request, const char *folder, struct hvd_err *err)
 {
     const struct cli_options *options = &request->options;
@@ -151,10 +151,14 @@ static int cli_answer_offline(struct cli_request *request, const char *folder, s
                                              .password_file = options->store_password_file,
                                              .insecure = options->store_insecure,
                                              .lease_us = 2 * TIME_S };
+    /* a verb with other requests than its own name, such as "blacklist clear", has a table for one
+     */
+    cli_table_fn *table =
+        strcmp(request->ask.verb, request->verb->name) != 0 ? NULL : request->verb->orphan_table;
     const struct cli_place place = { .folder = folder,
                                      .job = request->job,
                                      .store = options->store ? &store : NULL,
-                                     .ended_too = request->verb->ended_too };
+                                     .ended_too = table && request->verb->ended_too };
     struct table_facts facts;
     struct core_view view;
     struct buf out;
@@ -164,13 +168,15 @@ static int cli_answer_offline(struct cli_request *request, const char *folder, s
      * ask.follow only means that the verb waits for the end. */
     if (request->verb->answer_offline && (!request->ask.follow || request->verb->ends_driver)) {
         rc = request->verb->answer_offline(request, &place, err);
-    } else if (request->verb->orphan_table && request->orphan) {
+    } else if (request->orphan) {
         /* the journal has what the last driver knew */
         core_view_init(&view);
         buf_init(&out, LIMIT_ANSWER_BYTES);
         rc = request->orphan(&place, &view, &facts, err);
-        if (!rc) {
-            rc = request->verb->orphan_table(&view, &facts, request->options.json, &out);
+        if (!rc && !table) {
+            rc = HVD_E_NOTFOUND;
+        } else if (!rc) {
+            rc = table(&view, &facts, request->options.json, &out);
             if (!rc)
                 rc = client_print(buf_text(&out), out.length);
             if (rc)

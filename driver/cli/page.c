@@ -8,7 +8,6 @@
 
 #include "base/limits.h"
 #include "driver/cli/client.h"
-#include "driver/cli/job_list.h"
 #include "driver/control/events.h"
 #include "driver/control/history.h"
 #include "driver/control/json.h"
@@ -88,7 +87,7 @@ static int page_print(const struct cli_request *request, const char *folder, con
         rc = buf_append_text(&data, ",\"ended\":");
     if (!rc && facts && facts->ended) {
         json_open(&json, NULL, '{');
-        json_number(&json, "code", (uint64_t)job_list_status(facts->ended_code, facts->ended));
+        json_number(&json, "code", (uint64_t)facts->ended_code);
         json_text(&json, "text", facts->ended);
         json_close(&json, '}');
         rc = json.rc;

@@ -284,10 +284,13 @@ static int status_text(const struct core_view *view, const struct table_facts *f
     const char *separator = "";
     char commit[COMMITS_NUMBER_MAX], time[TIME_TEXT_MAX], fails[TIME_TEXT_MAX], most[32],
         kept[TABLE_KEPT_MAX];
-    int rc = buf_printf(out, "job        %s: %s%s%s\n", facts->job, status_state(view, facts),
-                        facts->ended ? ", " : "", facts->ended ? facts->ended : "");
+    int rc = buf_printf(out, "job        %s: %s", facts->job, status_state(view, facts));
 
     /* The state of the job and its round. */
+    if (!rc && facts->ended)
+        rc = buf_printf(out, ", %s (exit code %d)", facts->ended, (int)facts->ended_code);
+    if (!rc)
+        rc = buf_append_text(out, "\n");
     if (!rc && *view->waiting_for && !facts->orphan)
         rc = buf_printf(out, "waits for  %s\n", view->waiting_for);
     if (!rc && !facts->orphan && view->shortage.since_us != TIME_NEVER)
@@ -351,6 +354,10 @@ static int status_json(const struct core_view *view, const struct table_facts *f
     json_open(&json, NULL, '{');
     json_text(&json, "job", facts->job);
     json_text(&json, "state", status_state(view, facts));
+    if (facts->ended)
+        json_number(&json, "exit_code", (uint64_t)facts->ended_code);
+    else
+        json_null(&json, "exit_code");
     json_text(&json, "waiting_for", view->waiting_for);
     json_number(&json, "round", view->round);
     json_number(&json, "next", view->next);

@@ -30,7 +30,7 @@ struct table_facts {
     const char *store;
     /* only if `store` is set: the driver that has written last, "pid 77 on node3" */
     const char *last;
-    /* how the job has ended, and the code of the end in its journal; NULL: it has not ended */
+    /* how the job has ended, and the exit code of its driver; NULL: it has not ended */
     const char *ended;
     int32_t ended_code;
     const char *checkpoint_dir, *output_dir; /* NULL: there is none */

@@ -55,6 +55,19 @@ code=0
 ask status >answer 2>&1 || code=$?
 [ $code = 1 ] || die "status of an ended job: exit code $code: $(cat answer)"
 grep -q "job $job has ended: stopped by hvd-elastic stop" answer || die "status of an ended job: $(cat answer)"
+grep -qF 'ended, stopped by hvd-elastic stop' answer || die "status of an ended job: $(cat answer)"
+shows_ended() {
+  code=0
+  ask "$@" >answer 2>&1 || code=$?
+  [ $code = 1 ] || die "$1 of an ended job: exit code $code: $(cat answer)"
+  grep -q "job $job has ended: stopped by hvd-elastic stop" answer || die "$1 of an ended job: $(cat answer)"
+}
+for verb in changes hosts checkpoint rekey 'drain 127.0.0.1' 'blacklist clear 127.0.0.1'; do
+  # shellcheck disable=SC2086 # a verb and its words
+  shows_ended $verb
+done
+shows_ended blacklist
+grep -q '^no failure is counted' answer || die "blacklist of an ended job: $(cat answer)"
 
 # its folder is gone, its secret is not known here, and one agent is frozen: the rest ends, in a bounded time
 new_job

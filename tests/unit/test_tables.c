@@ -317,7 +317,8 @@ TEST(status_as_json)
     CHECK_OK(t, table_status(&view, &facts, true, &out));
     CHECK_TEXT(
         t, buf_text(&out),
-        "{\"job\":\"j1\",\"state\":\"preparing\",\"waiting_for\":\"connections of round 4\","
+        "{\"job\":\"j1\",\"state\":\"preparing\",\"exit_code\":null,\"waiting_for\":\"connections "
+        "of round 4\","
         "\"round\":3,\"next\":4,\"size\":2,\"commit\":\"2.7\",\"floor\":\"2.0\","
         "\"newest\":\"3.9\",\"newest_age_s\":0.400,\"commits_per_s\":2.083,\"lagging\":["
         "{\"worker\":\"node-a:1\",\"incarnation\":2,\"rank\":1,\"heard_s\":8.000,"
