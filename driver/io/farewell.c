@@ -2,7 +2,7 @@
  * farewell.c: tells late agents that the job is over. A late agent is one that had no connection
  * when the job ended. loop.c notes the late agents, and run.c starts, as the last act of a driver,
  * a process that waits for them. Invariant: the process has no descriptor of the driver, and ends
- * when all missing agents were told, or at until_us.
+ * when all missing agents were told and none has come again for FAREWELL_LINGER_S, or at until_us.
  */
 #include "driver/io/farewell.h"
 
@@ -26,6 +26,10 @@
 #include <unistd.h>
 
 #define NO_PEER UINT32_MAX
+/* An agent that was frozen may close its connection before it has read the answer, because a timer
+ * of before is over. It dials again in half a second; this is how long the process waits for that.
+ */
+#define FAREWELL_LINGER_S 2
 
 struct late_agent {
     char *host;
@@ -51,6 +55,7 @@ struct farewell {
     size_t left; /* number of agents that were not told yet */
     bool failed; /* no memory is left */
     struct event_base *base;
+    struct event *over; /* the timer that ends the process after FAREWELL_LINGER_S */
     struct server *server;
 };
 
@@ -131,17 +136,25 @@ static void farewell_on_msg(void *arg, uint32_t number, const struct msg *msg)
     buf_init(&frame, LIMIT_FRAME_BODY_BYTES + FRAME_HEADER_BYTES);
     if (msg->type == MSG_HELLO_AGENT && proved && peer && !msg_encode(&answer, &frame, NULL) &&
         !peer_send(peer, MSG_REFUSED, frame.data, frame.length))
-        for (size_t i = 0; i < farewell->agents.count; i++)
-            if (msg->term && !strcmp(farewell->agents.items[i].host, proved->name))
-                farewell->agents.items[i].peer = number;
+        for (size_t i = 0; i < farewell->agents.count; i++) {
+            struct late_agent *agent = &farewell->agents.items[i];
+
+            if (!msg->term || strcmp(agent->host, proved->name) != 0)
+                continue;
+            agent->peer = number;
+            farewell->left += agent->told; /* it had not read the answer */
+            agent->told = false;
+            (void)evtimer_del(farewell->over);
+        }
     buf_release(&frame);
     peer_release(peer);
 }
 
 /* Called for events of connections. An agent that was refused and has closed its connection has
- * read the refusal: it was told. When all were told the process ends. */
+ * most likely read the refusal: it was told. When all were told the process ends soon. */
 static void farewell_on_event(void *arg, struct event *event)
 {
+    static const struct timeval linger = { FAREWELL_LINGER_S, 0 };
     struct farewell *farewell = arg;
 
     for (size_t i = 0; event->kind == EVENT_CLOSED && i < farewell->agents.count; i++) {
@@ -153,8 +166,18 @@ static void farewell_on_event(void *arg, struct event *event)
         farewell->left -= !agent->told;
         agent->told = true;
     }
-    if (!farewell->left)
-        event_base_loopbreak(farewell->base);
+    if (!farewell->left && !evtimer_pending(farewell->over, NULL))
+        (void)evtimer_add(farewell->over, &linger);
+}
+
+/* Called when all were told, and none has come again. */
+static void farewell_on_over(evutil_socket_t fd, short what, void *arg)
+{
+    struct farewell *farewell = arg;
+
+    (void)fd;
+    (void)what;
+    event_base_loopbreak(farewell->base);
 }
 
 /* Runs in the process of its own: listens where the driver has listened, with the keys of the
@@ -171,6 +194,9 @@ void farewell_run(struct farewell *farewell)
     struct hvd_err err;
     int rc = (farewell->base = event_base_new()) ? 0 : HVD_E_NOMEM;
 
+    farewell->over = rc ? NULL : evtimer_new(farewell->base, farewell_on_over, farewell);
+    if (!farewell->over)
+        rc = HVD_E_NOMEM;
     if (!rc)
         rc = tls_create("", NULL /* no key of its own */, &tls, &err);
     if (!rc)
@@ -197,9 +223,12 @@ void farewell_run(struct farewell *farewell)
     server_free(farewell->server);
     host_keys_free(keys);
     tls_free(tls);
+    if (farewell->over)
+        event_free(farewell->over);
     if (farewell->base)
         event_base_free(farewell->base);
     farewell->server = NULL;
+    farewell->over = NULL;
     farewell->base = NULL;
 }
 

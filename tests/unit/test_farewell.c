@@ -184,6 +184,16 @@ TEST_FLAGS(a_new_agent_is_not_the_missing_one, TEST_NO_TORTURE)
     CHECK(t, agent_is_told());
 }
 
+/* An agent that was frozen says hello, and closes its connection before it has read the answer; it
+ * comes again soon. */
+TEST_FLAGS(an_agent_that_has_not_read_the_answer_is_told_again, TEST_NO_TORTURE)
+{
+    CHECK(t, start());
+    for (int i = 0; i < 3; i++)
+        CHECK(t, is_refused(1));
+    CHECK(t, agent_is_told());
+}
+
 /* A program that has connected, and an agent that has proved its key, say nothing more. */
 TEST_FLAGS(a_silent_peer_keeps_no_agent_waiting, TEST_NO_TORTURE)
 {
