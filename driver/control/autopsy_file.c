@@ -36,17 +36,6 @@ static void autopsy_path(const char *folder, const struct autopsy_name *name,
              name->stall ? STALL : "");
 }
 
-/* True: the name is one of ours. */
-static bool autopsy_read_name(const char *text, struct autopsy_name *ret_name)
-{
-    const char *dash = strchr(text, '-');
-    const struct span number = { text, dash ? (size_t)(dash - text) : strlen(text) };
-
-    ret_name->stall = dash != NULL;
-    return (!dash || !strcmp(dash, STALL)) &&
-           !text_parse_u64(number, 1, UINT64_MAX, "", &ret_name->incarnation, NULL);
-}
-
 /* Lists the files in the order of their times, which are those of a clock that ticks slowly; of
  * equal ones by the worker. */
 static int autopsy_file_names(const char *folder, struct autopsy_names *names, struct hvd_err *err)
@@ -61,11 +50,15 @@ static int autopsy_file_names(const char *folder, struct autopsy_names *names, s
     if (!dir)
         return errno == ENOENT ? 0 : remedy_set(err, path, "cannot open the folder", errno);
     while (!rc && (item = readdir(dir))) {
-        struct autopsy_name name = { .incarnation = 0 };
+        const char *dash = strchr(item->d_name, '-');
+        const struct span number = { item->d_name, strcspn(item->d_name, "-") };
+        struct autopsy_name name = { .stall = dash != NULL };
         struct stat file;
         size_t at;
 
-        if (!autopsy_read_name(item->d_name, &name) ||
+        /* a file with another name is none of ours */
+        if ((dash && strcmp(dash, STALL) != 0) ||
+            text_parse_u64(number, 1, UINT64_MAX, "", &name.incarnation, NULL) ||
             fstatat(dirfd(dir), item->d_name, &file, AT_SYMLINK_NOFOLLOW) || !S_ISREG(file.st_mode))
             continue;
         name.wall_us = (int64_t)file.st_mtim.tv_sec * TIME_S + file.st_mtim.tv_nsec / 1000;
