@@ -91,7 +91,7 @@ code=0
 ask status >answer 2>wrong || code=$?
 [ $code = 1 ] || die "status of an ended job: exit code $code: $(cat answer wrong)"
 grep -qF "job $job has ended: finished" wrong || die "status of an ended job says $(cat wrong)"
-grep -qE "^job +$job: ended, finished \(exit code 1\)\$" answer || die "status of an ended job shows $(cat answer)"
+grep -qE "^job +$job: ended, finished \(exit code 0\)\$" answer || die "status of an ended job shows $(cat answer)"
 ! grep -q 'to resume' answer || die "an ended job is to be resumed: $(cat answer)"
 grep -qE "^ +step $(cat "$folder/stop"), [^ ]+ ago at commit [0-9]+\.[0-9]+\$" answer ||
   die "the last step, $(cat "$folder/stop"), is not in $(cat answer)"
