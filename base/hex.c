@@ -1,7 +1,7 @@
 /*
  * hex.c: bytes as hexadecimal digits. Called wherever a key, a token, a checksum or a value becomes
- * text. Invariant: hex_read returns what hex_write has written, and leaves no part of a key behind
- * when the text is none.
+ * text. Invariant: hex_read returns what hex_write has written, and neither reader leaves a part of
+ * a key behind when the text is none.
  */
 #include "base/hex.h"
 
@@ -28,7 +28,7 @@ void hex_write(const void *bytes, size_t length, char *ret_digits)
     *ret_digits = '\0';
 }
 
-bool hex_read(const char *digits, size_t length, void *ret_bytes)
+bool hex_read_typed(const char *digits, size_t length, void *ret_bytes)
 {
     uint8_t *at = ret_bytes;
 
@@ -43,6 +43,14 @@ bool hex_read(const char *digits, size_t length, void *ret_bytes)
         at[i] = (uint8_t)(high << 4 | low);
     }
     return true;
+}
+
+bool hex_read(const char *digits, size_t length, void *ret_bytes)
+{
+    for (size_t i = 0; i < 2 * length && digits[i]; i++)
+        if (digits[i] >= 'A' && digits[i] <= 'F')
+            return false;
+    return hex_read_typed(digits, length, ret_bytes);
 }
 
 size_t hex_number(const char *text, uint64_t *ret_number)

@@ -236,7 +236,9 @@ int64_t elastic_job_driver_us(const struct elastic_job *job)
     if (!fgets(line, sizeof(line), file))
         line[0] = '\0';
     fclose(file);
-    for (long child = strtol(at, &end, 10); end != at; child = strtol(at, &end, 10)) {
+    /* a blank stands behind each number; one that the end of the line has cut has none */
+    for (long child = strtol(at, &end, 10); end != at && *end == ' ';
+         child = strtol(at, &end, 10)) {
         us += used_us((pid_t)child);
         at = end;
     }

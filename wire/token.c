@@ -38,7 +38,7 @@ int token_of(const char *digits, struct token *ret_token, struct hvd_err *err)
     struct token token;
     int rc = HVD_E_INVAL;
 
-    if (strlen(digits) == TOKEN_DIGITS && hex_read(digits, sizeof(bytes), bytes))
+    if (strlen(digits) == TOKEN_DIGITS && hex_read_typed(digits, sizeof(bytes), bytes))
         rc = seal_derive(bytes, sizeof(bytes), "hvd token key", "", 0, token.key, TLS_KEY_BYTES);
     if (!rc)
         rc = seal_derive(token.key, TLS_KEY_BYTES, "hvd token id", "", 0, id, sizeof(id));
@@ -98,7 +98,7 @@ int token_parse(const char *text, struct token *ret_token)
     struct token token;
 
     if (strlen(text) != TOKEN_TEXT_MAX - 1 || text[TOKEN_ID_MAX - 1] != ' ' ||
-        !hex_read(text + TOKEN_ID_MAX, TLS_KEY_BYTES, token.key))
+        !hex_read_typed(text + TOKEN_ID_MAX, TLS_KEY_BYTES, token.key))
         return HVD_E_INVAL;
     memcpy(token.id, text, TOKEN_ID_MAX - 1);
     token.id[TOKEN_ID_MAX - 1] = '\0';

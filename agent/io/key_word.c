@@ -17,7 +17,7 @@ int key_digits(const char *text, uint8_t ret_key[TLS_KEY_BYTES])
 {
     uint8_t key[TLS_KEY_BYTES];
 
-    if (strlen(text) != 2 * (size_t)TLS_KEY_BYTES || !hex_read(text, TLS_KEY_BYTES, key))
+    if (strlen(text) != 2 * (size_t)TLS_KEY_BYTES || !hex_read_typed(text, TLS_KEY_BYTES, key))
         return HVD_E_INVAL;
     memcpy(ret_key, key, sizeof(key));
     seal_wipe(key, sizeof(key));

@@ -151,8 +151,7 @@ static int cli_answer_offline(struct cli_request *request, const char *folder, s
                                              .password_file = options->store_password_file,
                                              .insecure = options->store_insecure,
                                              .lease_us = 2 * TIME_S };
-    /* a verb with other requests than its own name, such as "blacklist clear", has a table for one
-     */
+    /* The table answers the request of the verb's own name, and not "clear" of "blacklist". */
     cli_table_fn *table =
         strcmp(request->ask.verb, request->verb->name) != 0 ? NULL : request->verb->orphan_table;
     const struct cli_place place = { .folder = folder,

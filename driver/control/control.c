@@ -53,9 +53,10 @@ struct client {
     /* the number of the client's request to the core, until the core has answered; 0: none */
     uint64_t ask;
     bool json;
-    bool drains, deadline; /* the client has sent a drain; that drain has a deadline */
-    bool follow; /* true: the client has sent a rekey, and waits until all hosts have new keys */
-    int code;    /* the code of the answer; 0: the request was carried out */
+    bool drains;   /* true: the client has sent a drain */
+    bool deadline; /* true: that drain has a deadline */
+    bool follow;   /* true: the client has sent a rekey, and waits until all hosts have new keys */
+    int code;      /* the code of the answer; 0: the request was carried out */
     struct buf answer;
     size_t sent; /* how many bytes of `answer` were sent */
     struct events_follower follower;

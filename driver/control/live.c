@@ -16,6 +16,8 @@
 
 #include <inttypes.h>
 
+_Static_assert(LIMIT_WORKERS == 131072, "page.js has this number as EVERY_SLOT");
+
 /* Shortens the hosts of the view to as many as a message may have. The first pass takes the hosts
  * that matter: those with a reason (`why`), those being drained, and listed ones without an agent;
  * the second pass takes the others. */

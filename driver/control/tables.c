@@ -56,6 +56,12 @@ static int64_t table_since(const struct table_facts *facts, int64_t then_us)
     return then_us == TIME_NEVER ? TIME_NEVER : facts->now_us - then_us;
 }
 
+/* Returns the time from the view until then_us; TIME_NEVER if then_us is TIME_NEVER. */
+static int64_t table_until(const struct table_facts *facts, int64_t then_us)
+{
+    return then_us == TIME_NEVER ? TIME_NEVER : then_us - facts->now_us;
+}
+
 /* Writes a duration as operators read it: whole seconds, or milliseconds below one second. */
 static const char *table_time(int64_t us, char text[TIME_TEXT_MAX])
 {
@@ -299,7 +305,7 @@ static int status_text(const struct core_view *view, const struct table_facts *f
                        "too few    workers for %s; the job needs at least %u, and fails in %s "
                        "without them\n",
                        table_time(table_since(facts, view->shortage.since_us), time), facts->min_np,
-                       table_time(-table_since(facts, view->shortage.fails_us), fails));
+                       table_time(table_until(facts, view->shortage.fails_us), fails));
     if (!rc && *table_kept(view, facts, kept))
         rc = buf_printf(out, "leaving    %s\n", kept);
     if (!rc && !view->round)
@@ -370,9 +376,7 @@ static int status_json(const struct core_view *view, const struct table_facts *f
     json_number(&json, "resets", view->resets);
     json_bool(&json, "enough", view->shortage.since_us == TIME_NEVER);
     json_seconds(&json, "short_for_s", table_since(facts, view->shortage.since_us));
-    json_seconds(&json, "fails_in_s",
-                 view->shortage.fails_us == TIME_NEVER ? TIME_NEVER
-                                                       : view->shortage.fails_us - facts->now_us);
+    json_seconds(&json, "fails_in_s", table_until(facts, view->shortage.fails_us));
     json_number(&json, "np", facts->np);
     json_number(&json, "min_np", facts->min_np);
     json_number(&json, "max_np", facts->max_np);
@@ -433,13 +437,15 @@ static int hosts_text(const struct core_view *view, const struct table_facts *fa
     for (size_t i = 0; i < view->host_count; i++) {
         const struct view_host *host = &view->hosts[i];
         char slots[TABLE_NUMBER_MAX], used[TABLE_NUMBER_MAX], heard[TIME_TEXT_MAX];
-        char left[TIME_TEXT_MAX], why[HOST_WHY_MAX];
+        char left[TIME_TEXT_MAX], timed[HOST_WHY_MAX];
+        const char *why = host->why;
         bool known = !facts->orphan && host->heard_us != TIME_NEVER;
 
-        snprintf(why, sizeof(why), "%s", host->why);
-        if (host->draining && host->listed && host->drain_us != TIME_NEVER && !facts->orphan)
-            snprintf(why, sizeof(why), "%s; %s left", host->why,
-                     table_time(host->drain_us - facts->now_us, left));
+        if (host->draining && host->listed && host->drain_us != TIME_NEVER && !facts->orphan) {
+            snprintf(timed, sizeof(timed), "%s; %s left", host->why,
+                     table_time(table_until(facts, host->drain_us), left));
+            why = timed;
+        }
         grid_row(&hosts,
                  (const char *[]){
                      host->name, table_number(host->slots, slots),
@@ -500,9 +506,8 @@ static int hosts_json(const struct core_view *view, const struct table_facts *fa
         json_bool(&json, "listed", host->listed);
         json_bool(&json, "draining", host->draining);
         json_seconds(&json, "drain_left_s",
-                     !host->draining || facts->orphan || host->drain_us == TIME_NEVER
-                         ? TIME_NEVER
-                         : host->drain_us - facts->now_us);
+                     host->draining && !facts->orphan ? table_until(facts, host->drain_us)
+                                                      : TIME_NEVER);
         json_text(&json, "agent", agent_state_name(host->agent));
         json_seconds(&json, "heard_s",
                      facts->orphan ? TIME_NEVER : table_since(facts, host->heard_us));

@@ -52,7 +52,7 @@ struct core *core_create(const struct core_config *config, struct trace *trace)
     core->config = *config;
     core->trace = trace;
     core->rounds.ready_since_us = TIME_NEVER;
-    core->shortage.since_us = core->shortage.counted_us = core->shortage.fails_us = TIME_NEVER;
+    core->shortage.since_us = core->shortage.counted_us = TIME_NEVER;
     core->out.held_since_us = core->costs.since_us = core->costs.lost_us = core->costs.prepare_us =
         TIME_NEVER;
     core->costs.notices.least_lead_us = core->costs.notices.least_margin_us = TIME_NEVER;

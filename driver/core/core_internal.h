@@ -351,7 +351,6 @@ struct core_shortage {
     int64_t since_us;   /* since when the job has too few workers; TIME_NEVER: it has enough */
     int64_t counted_us; /* left_us is reduced by the shortage up to here; TIME_NEVER: none */
     int64_t left_us;    /* how much of --elastic-timeout is left */
-    int64_t fails_us; /* the moment at which the job fails, unless workers come; TIME_NEVER: none */
 };
 
 /* The end of the job, and the facts for the verdict on it. Owner: over.c. */

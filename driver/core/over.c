@@ -429,6 +429,24 @@ static bool over_waits_for_start(const struct core *core)
            core->config.start_timeout_us < core->config.elastic_timeout_us;
 }
 
+/* Before the first launch the driver waits only for --start-timeout, which may be shorter than
+ * --elastic-timeout: returns the difference, by which the clock ends earlier then. */
+static int64_t over_spared_us(const struct core *core)
+{
+    return over_waits_for_start(core)
+               ? core->config.elastic_timeout_us - core->config.start_timeout_us
+               : 0;
+}
+
+int64_t over_fails_us(const struct core *core)
+{
+    const struct core_shortage *shortage = &core->shortage;
+
+    if (shortage->counted_us == TIME_NEVER)
+        return TIME_NEVER;
+    return time_add(shortage->counted_us, shortage->left_us - over_spared_us(core));
+}
+
 /* Returns the reason why the job fails after --elastic-timeout. */
 static const char *over_shortage_text(struct core *core)
 {
@@ -470,8 +488,7 @@ static const char *over_shortage_text(struct core *core)
 
 /* Called at the end of each step of the core: runs the clock of --elastic-timeout while the job
  * has too few workers, and ends the job when the time is over. `left_us` is the time that is
- * left. Before the first launch the driver waits only for --start-timeout, which may be shorter:
- * `spared_us` is the difference, by which the clock ends earlier then. */
+ * left, but for over_spared_us. */
 void over_judge_shortage(struct core *core)
 {
     struct core_shortage *shortage = &core->shortage;
@@ -479,9 +496,7 @@ void over_judge_shortage(struct core *core)
     bool is_short = over_is_fruitless(core);
     const char *first = core->rounds.first_failure;
     bool begins;
-    int64_t spared_us = over_waits_for_start(core)
-                            ? core->config.elastic_timeout_us - core->config.start_timeout_us
-                            : 0;
+    int64_t spared_us = over_spared_us(core);
     char text[TIME_TEXT_MAX];
 
     /* A command that has ended with 0 is not missing: docs/stories.md, `commands_end_far_apart`. */
@@ -510,7 +525,7 @@ void over_judge_shortage(struct core *core)
     if (over_all_train(core))
         shortage->left_us = core->config.elastic_timeout_us;
     if (!is_short) {
-        shortage->since_us = shortage->counted_us = shortage->fails_us = TIME_NEVER;
+        shortage->since_us = shortage->counted_us = TIME_NEVER;
     } else if (shortage->left_us > spared_us) {
         /* Missing slots before the first round are logged by listing.c, a missing commit by
          * recovery.c. */
@@ -528,11 +543,10 @@ void over_judge_shortage(struct core *core)
         if (begins)
             shortage->since_us = core->now_us;
         shortage->counted_us = core->now_us;
-        shortage->fails_us = time_add(core->now_us, shortage->left_us - spared_us);
         /* The clock of --elastic-timeout stands still while actions wait for the journal
          * (core_move_past). The first step after the wait requests the next step. */
         if (core->out.held_since_us == TIME_NEVER)
-            core_want_timer(core, shortage->fails_us);
+            core_want_timer(core, over_fails_us(core));
     } else if (core->recovery.holder_missing || over_is_fruitless(core)) {
         over_fail(core, over_shortage_text(core));
     } else {

@@ -58,4 +58,7 @@ void over_note_end(struct core *core, const struct worker *worker, const struct 
  * Called at the end of each step. */
 void over_judge_shortage(struct core *core);
 
+/* Returns when the job fails, unless workers come; TIME_NEVER: the job has enough workers. */
+int64_t over_fails_us(const struct core *core);
+
 #endif

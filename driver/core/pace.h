@@ -18,8 +18,8 @@ bool pace_is_silent(const struct core *core, const struct worker *worker);
  * two commits more. */
 bool pace_is_behind(const struct core *core, const struct worker *worker);
 
-/* Returns what the log says of a member that makes fewer commits than others: ": " and a sentence.
- * "": there is none, or all members may still go on. Called when members wait for each other. */
+/* Returns what the log says of a member that makes fewer commits than others: ": " and a sentence;
+ * "": no member does. Called when members wait for each other. */
 const char *pace_difference(struct core *core);
 
 /* Returns the number of commits that were made in the last *ret_us microseconds, which begin with

@@ -13,10 +13,11 @@ struct worker_pulse {
     uint64_t commit;
     /* when the agent first saw that commit, and last heard the worker */
     int64_t commit_us, heard_us;
-    /* since when the worker is two commits behind another member, in which round, and in which
-     * round a warning has said so; TIME_NEVER: it is not behind */
+    /* since when the worker is two commits behind another member (TIME_NEVER: it is not), and the
+     * round in which this time began */
     int64_t behind_us;
-    uint64_t behind_round, told_round;
+    uint64_t behind_round;
+    uint64_t told_round; /* the last round in which a warning has named the worker; 0: none */
 };
 
 /* How far the members were at the moment at_us; pace_commits measures from such a mark. */

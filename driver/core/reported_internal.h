@@ -6,7 +6,7 @@
 #define DRIVER_CORE_REPORTED_INTERNAL_H
 
 #include "base/limits.h"
-#include "driver/core/view_parts.h"
+#include "driver/core/view_reports.h"
 
 struct core_report {
     char name[LIMIT_REPORT_NAME_BYTES + 1];

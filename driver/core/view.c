@@ -4,6 +4,7 @@
  */
 #include "driver/core/view.h"
 
+#include "driver/core/over.h"
 #include "driver/core/pace.h"
 #include "driver/core/reported.h"
 #include "driver/core/roster.h"
@@ -300,7 +301,7 @@ int core_view(const struct core *core, struct core_view *ret_view)
     view.member_count = core->current.members.count;
     view.resets = core->rounds.resets;
     view.shortage.since_us = core->shortage.since_us;
-    view.shortage.fails_us = core->shortage.fails_us;
+    view.shortage.fails_us = over_fails_us(core);
     view.waiting_for = view_waiting_for(core, &view.memory);
     if (view.memory.starved || view.memory.full) {
         core_view_release(&view);

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "driver/core/view_parts.h"
+#include "driver/core/view_reports.h"
 #include "proto/msg.h"
 
 enum job_state {

@@ -143,15 +143,13 @@ static bool parse_wall(const char *text, int64_t *ret_us)
 /* Reads the SUM_DIGITS hexadecimal digits of a checksum; false: the text is something else. */
 static bool parse_digest(const char *text, uint64_t *ret_value)
 {
+    uint8_t bytes[SUM_DIGITS / 2];
     uint64_t value = 0;
 
-    for (size_t i = 0; i < SUM_DIGITS; i++) {
-        int digit = hex_digit(text[i]);
-
-        if (digit < 0 || isupper((unsigned char)text[i]))
-            return false;
-        value = value << 4 | (uint64_t)digit;
-    }
+    if (!hex_read(text, sizeof(bytes), bytes))
+        return false;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        value = value << 8 | bytes[i];
     *ret_value = value;
     return true;
 }

@@ -246,8 +246,6 @@ TEST_FLAGS(an_answer_may_be_long, TEST_NO_TORTURE)
     CHECK_INT(t, desk.askers[0].tells, >, 8);
 }
 
-/* Each command reaches the core as an event with its host, slot and time; the core's answer comes
- * back as text or JSON. */
 /* The answer to a drain says when its workers stay all the same; without memory it does not. */
 TEST_FLAGS(a_drain_says_which_workers_stay, TEST_NO_TORTURE)
 {
@@ -268,6 +266,8 @@ TEST_FLAGS(a_drain_says_which_workers_stay, TEST_NO_TORTURE)
     CHECK_TEXT(t, asker[2].text, "a:1: is not drained");
 }
 
+/* Each command reaches the core as an event with its host, slot and time; the core's answer comes
+ * back as text or JSON. */
 TEST_FLAGS(the_core_answers_when_it_can, TEST_SURVIVES_ALLOC)
 {
     struct asker *asker = &desk.askers[0];

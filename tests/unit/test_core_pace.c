@@ -1,6 +1,7 @@
 /*
  * test_core_pace.c: what the driver keeps of the pulses in heartbeats: newest commits and their
- * ages, commits in a second, which worker is silent or behind; and pulses that are not believed.
+ * ages, commits in a second, which worker is silent or behind, and what the log says of it; and
+ * pulses that are not believed.
  */
 #include "proto/commit.h"
 #include "tests/lib/core_tape.h"
@@ -188,7 +189,6 @@ TEST(a_circle_of_waits_tells_of_different_commits)
 TEST(a_switch_that_one_member_holds_up_names_it)
 {
     CHECK_PLAY(t, &tape,
-
                "hosts a:2,b:2,c:1\nhello c\nlaunched 5\nready 5\nprepared 1-5\n"
                "at 1-4 10\n");
     BEAT("a", OF(1, COMMIT_FIRST_OF(2), 0, 0), OF(2, C(9), 0, 0));

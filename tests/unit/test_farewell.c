@@ -1,6 +1,7 @@
 /*
  * test_farewell.c: the process that tells late agents that their job is over: agents that come,
- * strangers, connections that break off, and a port that is taken. The process is a thread here.
+ * come again, or are new; strangers, connections that break off, and a port that is taken. The
+ * process is a thread here.
  */
 #include "driver/io/farewell.h"
 

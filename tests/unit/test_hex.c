@@ -44,7 +44,10 @@ TEST(leaves_nothing_of_a_key_that_is_none)
     uint8_t back[4] = { 9, 9, 9, 9 };
     static const uint8_t none[2] = { 0, 0 };
 
-    CHECK(t, hex_read("00fF", 2, back) && back[0] == 0 && back[1] == 255);
+    CHECK(t, hex_read_typed("00fF", 2, back) && back[0] == 0 && back[1] == 255);
+    CHECK(t, !hex_read("00fF", 2, back));
+    CHECK(t, !hex_read("A0", 1, back));
+    CHECK(t, hex_read("00ffA", 2, back) && back[0] == 0 && back[1] == 255);
     CHECK(t, !hex_read("a1b2c", 3, back));
     CHECK(t, !memcmp(back, none, sizeof(none)));
     CHECK(t, !hex_read("a1b2 3d4", 4, back));

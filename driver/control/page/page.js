@@ -24,6 +24,7 @@ const REASONS = ['worker_failed', 'host_lost', 'hosts_changed', 'host_joined', '
 const SHOWN_REASONS = 2, TAKEOVER_MS = 60000;
 /* A speed is measured over at least SPEED_MS, so that a job has at most SPEEDS of them. */
 const SPEED_MS = 10000, SPEEDS = 120, HOUR_S = 3600;
+/* EVERY_SLOT is the max_np of a job without an upper limit; live.c holds it to LIMIT_WORKERS. */
 const SHOWN_WHYS = 4, EVERY_SLOT = 131072;
 
 const job = { changes: new Map(), events: [], reasons: [], ready: [], takeovers: [], listsAnew: false, marks: [], slots: new Map(), lost: new Map(), checkpoint: null, last: null, heard: 0, clock: 0, still: null, driver: '', file: null, began: Infinity, control: false };
