@@ -219,7 +219,8 @@ struct core_launch {
 
 /* Facts that outlive a single round. Owner: round.c; of `pace` pace.c, of `reported` reported.c. */
 struct core_rounds {
-    uint64_t told; /* the highest round number that any agent may have been told */
+    uint64_t told;    /* the highest round number that any agent may have been told */
+    uint64_t trained; /* the newest round of which this driver saw all members train; 0: none */
     /* A round has trained from this commit: no later round may resume from an older commit. */
     uint64_t resume_min_commit;
     uint32_t resets; /* number of rounds after the first one */
@@ -228,8 +229,7 @@ struct core_rounds {
     int64_t enter_deadline_us; /* when all members of the round have to train at the latest */
     struct core_pace pace;
     struct core_reported reported;
-    /* The first failure since the current round began. */
-    char first_failure[LIMIT_REASON_BYTES + 1];
+    char first_failure[LIMIT_REASON_BYTES + 1]; /* since the current round began */
 };
 
 /* A change that is under way. Owner: change.c. */

@@ -111,6 +111,29 @@ void elect_holders(struct core *core, struct round *round, const struct election
             round->holders.items[round->holders.count++] = worker->incarnation;
 }
 
+/* True: a live member of `round` holds a commit of the newest round in which all members trained. A
+ * worker that was started anew in the slot of a member holds the commits of that member. A driver
+ * that has taken over has seen no round train, and counts the members of the current one. */
+static bool has_trained_member(const struct core *core, const struct round *round)
+{
+    uint64_t trained = core->rounds.trained;
+    const struct worker *worker;
+
+    for (size_t i = 0; (worker = roster_next_member(core, round, &i));) {
+        const struct core_slot *slot = &worker->host->slots[worker->slot];
+
+        if (worker_is_alive(worker) && slot->commit &&
+            (trained ? slot->trained_round >= trained : round == &core->current))
+            return true;
+    }
+    return false;
+}
+
+bool elect_has_survivor(const struct core *core)
+{
+    return has_trained_member(core, &core->current) || has_trained_member(core, &core->next);
+}
+
 /* True: the agent of this host is connected and can serve commits. */
 static bool can_serve(const struct core_host *host)
 {
@@ -123,6 +146,38 @@ static bool can_serve(const struct core_host *host)
 static bool is_end_unknown(const struct core_slot *slot)
 {
     return slot->worker && slot->worker->joined && slot->worker->state > WORKER_READY;
+}
+
+/* How long the EXITED of a killed worker is awaited after its --kill-grace, because there are
+ * processes that the kernel does not end. */
+#define END_AWAITED_US (30 * TIME_S)
+
+/* The moment up to which this EXITED is awaited: that of a dead worker that has made commits, from
+ * an agent that is connected. 0: it is not awaited. */
+static int64_t end_awaited_us(const struct core *core, const struct core_slot *slot)
+{
+    const struct worker *worker = slot->worker;
+    int64_t limit_us = time_add(core->config.kill_grace_us, END_AWAITED_US);
+
+    if (!slot->commit || !is_end_unknown(slot) || worker->state != WORKER_DOOMED ||
+        !can_serve(worker->host))
+        return 0;
+    return time_add(worker->since_us, limit_us);
+}
+
+bool elect_awaits_end(struct core *core)
+{
+    const struct worker *worker;
+
+    for (size_t i = 0; (worker = roster_next(core, &i));) {
+        int64_t until_us = end_awaited_us(core, &worker->host->slots[worker->slot]);
+
+        if (core->now_us < until_us) {
+            core_want_timer(core, until_us);
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Returns the newest commit that connected agents keep for slots whose workers are gone; the commit
@@ -138,8 +193,7 @@ uint64_t elect_kept(const struct core *core, uint64_t except)
         for (uint32_t k = 0; k < host->slot_count && can_serve(host); k++) {
             const struct core_slot *slot = &host->slots[k];
 
-            if (is_end_unknown(slot) && slot->worker->state == WORKER_DOOMED)
-                /* the EXITED of this dead worker comes soon, and may name a newer commit */
+            if (core->now_us < end_awaited_us(core, slot))
                 return 0;
             if (commit < slot->commit && slot->commit != except && !is_end_unknown(slot))
                 commit = slot->commit;

@@ -18,6 +18,15 @@ struct election {
 /* Elects among the members of the round. All members must be alive. */
 struct election elect(const struct core *core, const struct round *round);
 
+/* True: a live member holds a commit of the newest round in which all members trained. These
+ * members trained in step, so none that is dead was far ahead of this survivor, which restores the
+ * commit from its own memory. */
+bool elect_has_survivor(const struct core *core);
+
+/* True: a connected agent has still to send the EXITED of a dead worker, which may name the newest
+ * commit. The wait for it is limited; the round is looked at again when it ends. */
+bool elect_awaits_end(struct core *core);
+
 /* Returns the newest commit that only an agent keeps: the agent is connected, and no worker that
  * was a member is still in the slot of the commit. The commit `except` (0: none) is left out.
  * Returns 0 if the job could resume from no such commit, and also while an agent has still to send

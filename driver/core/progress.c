@@ -6,6 +6,7 @@
  */
 #include "driver/core/progress.h"
 
+#include "driver/core/elect.h"
 #include "driver/core/over.h"
 #include "driver/core/roster.h"
 #include "driver/core/step.h"
@@ -36,25 +37,30 @@ void progress_note_failure(struct core *core, const struct worker *worker, bool 
 }
 
 /* Returns the commit from which the job can go on: the newest that a live worker holds. When no
- * worker holds any, it is the newest that agents keep or that a checkpoint has; then only its
- * number is known, and its checksum is 0. */
+ * member of the current round is left to hold it, the commit may be a newer one that agents keep,
+ * or that a checkpoint has; then only its number is known, and its checksum is 0. */
 static struct msg_held progress_newest(const struct core *core)
 {
     struct msg_held newest = { .commit = 0 };
     const struct worker *worker;
     bool is_held;
+    uint64_t kept;
 
     for (size_t i = 0; (worker = roster_next(core, &i));)
         for (size_t k = 0; k < worker->held_count && worker_is_alive(worker); k++)
             if (newest.commit < worker->held[k].commit)
                 newest = worker->held[k];
     is_held = newest.commit != 0;
-    for (size_t i = 0; !is_held && i < core->roster.hosts.count; i++) {
+    for (size_t i = 0; i < core->roster.hosts.count && !(is_held && elect_has_survivor(core));
+         i++) {
         const struct core_host *host = core->roster.hosts.items[i];
 
-        for (uint32_t slot = 0; slot < host->slot_count; slot++)
-            if (newest.commit < host->slots[slot].commit)
-                newest.commit = host->slots[slot].commit;
+        for (uint32_t slot = 0; slot < host->slot_count; slot++) {
+            kept = host->slots[slot].commit;
+            /* The first commit of a round may be made before its first step, and be no progress. */
+            if (newest.commit < kept && (!is_held || COMMIT_PLACE_OF(kept) > 1))
+                newest = (struct msg_held){ .commit = kept };
+        }
     }
     /* When many hosts are lost at once, a checkpoint may be newer than all that is left. */
     if (newest.commit < core->checkpoint.newest)

@@ -315,12 +315,15 @@ static bool recovery_may_return(struct core *core)
 }
 
 /* Returns the newest commit that a member or a connected agent has, and that is not older than
- * resume_min_commit. 0: there is none. */
+ * resume_min_commit. 0: there is none. Without a survivor the newest commit may be that of a dead
+ * member, which its agent keeps: a new worker in the slot of an earlier death holds an older one.
+ */
 static uint64_t recovery_newest(const struct core *core, const struct election *election)
 {
-    return election->commit < core->rounds.resume_min_commit
-               ? elect_kept(core, 0 /* leave none out */)
-               : election->commit;
+    uint64_t held = election->commit < core->rounds.resume_min_commit ? 0 : election->commit;
+    uint64_t kept = held && elect_has_survivor(core) ? 0 : elect_kept(core, 0 /* all slots */);
+
+    return held > kept ? held : kept;
 }
 
 /* Chooses the commit with which the next round begins: the newest one that a member or an agent
@@ -372,7 +375,8 @@ static void recovery_form(struct core *core, enum msg_cause cause, size_t least)
         if (worker->state == WORKER_RECOVERED)
             round_add(core, next, worker->incarnation);
     join_add_joiners(core);
-    if (core->step.failed)
+    if (core->step.failed ||
+        (cause == CAUSE_RECOVERY && !elect_has_survivor(core) && elect_awaits_end(core)))
         return;
     election = elect(core, next);
     /* If a worker or an agent has a commit that counts, the round begins with that commit.

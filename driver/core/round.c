@@ -515,6 +515,7 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
     round_stop_waiting(core);
     round->trains_us = core->now_us;
     round_move(round, ROUND_TRAINING);
+    core->rounds.trained = round->number;
     round_forget_leavers(core);
     core_want_round(core);
     core_want_slots(core);

@@ -102,6 +102,76 @@ TAPE_CASE(
     "--elastic-timeout: the training state is lost; start the job anew, with --checkpoint-dir to "
     "keep later commits on disk\n")
 
+/* The worker in slot 0 holds the commit at which the worker before it died. The round has gone on
+ * without that slot, so the newest commit is the one that the agent keeps for slot 1, and the job
+ * has made progress. */
+TAPE_CASE(a_kept_commit_wins_over_an_older_one_of_a_new_worker,
+          "config np=2 min_np=1\n"
+          "start\n"
+          "hosts a:2\n"
+          "hello a\n"
+          "ready 1,2\n"
+          "entered 1,2\n"
+          "exited 1 exit1 held=1.10\n"
+          "recovering 2 held=1.10\n"
+          "entered 2\n"
+          "wait 20s\n"
+          "ready 3 held=1.10\n"
+          "exited 2 exit1 held=2.10 | a < ABANDON 2 next 3: a:1#2: exit code 1\n"
+          "    | a < REVOKE 2 lost 2: a:1#2: exit code 1\n"
+          "    | record ENDED 2 exit1\n"
+          "    | bar a:1 (1): exit code 1\n"
+          "    | a < FORGET 2\n"
+          "    | record ROUND 4 recovery after 2 from 2.10: 3\n"
+          "    | a < ROUND 4 recovery after 2 from 2.10 kept by a:1: 3\n")
+
+/* A host that was away holds an old commit, and its worker has not trained in round 2: the member
+ * that has trained is dead, and its agent keeps what it has made. */
+TAPE_CASE(a_kept_commit_wins_over_an_older_one_of_a_joiner,
+          "config np=1 min_np=1 max_np=2\n"
+          "start\n"
+          "hosts a:1\n"
+          "hello a\n"
+          "ready 1\n"
+          "entered 1\n"
+          "hosts a:1,b:1\n"
+          "hello b kept=0:1.3\n"
+          "ready 2 held=1.3\n"
+          "prepared 1,2\n"
+          "at 1 5\n"
+          "exited 1 exit1 held=1.7\n"
+          "recovering 2 held=1.3 | record ROUND 3 recovery after 2 from 1.7: 2\n"
+          "    | b < ROUND 3 recovery after 2 from 1.7 kept by a:0: 2\n")
+
+/* The worker that does not stop for the recovery may have made the newest commit, so the job waits
+ * for the end of its process, but not for ever. */
+#define UNSTOPPED                                                   \
+    "config np=3 min_np=1 stall=20s gather=100ms\n"                 \
+    "start\n"                                                       \
+    "hosts a:3\n"                                                   \
+    "hello a\n"                                                     \
+    "ready 1-3\n"                                                   \
+    "entered 1-3\n"                                                 \
+    "exited 1 exit1 held=1.10\n"                                    \
+    "recovering 2,3 held=1.10\n"                                    \
+    "entered 2,3\n"                                                 \
+    "exited 3 exit1 held=2.5\n"                                     \
+    "wait 15s\n"                                                    \
+    "ready 4 held=1.10\n"                                           \
+    "wait 6s | record ENDED 2 sig9\n"                               \
+    "    | bar a:1 (1): the worker did not stop for the recovery\n" \
+    "    | a < KILL 2 in 5s: the worker did not stop for the recovery\n"
+
+TAPE_CASE(the_end_of_a_dead_worker_is_awaited_when_no_member_is_left,
+          UNSTOPPED "exited 2 sig9 held=2.90 | a < FORGET 2\n"
+                    "    | record ROUND 3 recovery after 2 from 2.90: 4\n"
+                    "    | a < ROUND 3 recovery after 2 from 2.90 kept by a:1: 4\n")
+
+TAPE_CASE(the_end_of_a_dead_worker_is_not_awaited_for_ever,
+          UNSTOPPED "wait 30s |\n"
+                    "wait 5s | record ROUND 3 recovery after 2 from 2.5: 4\n"
+                    "    | a < ROUND 3 recovery after 2 from 2.5 kept by a:2: 4\n")
+
 TAPE_CASE(a_death_while_recovering_gives_just_the_next_round, TAPE_RUNNING
           "exited 4 exit1\n"
           "recovering 1 held=1.4\n"

@@ -62,6 +62,55 @@ static void check_sources(struct world *world, const struct msg *msg)
     }
 }
 
+/* true: a member of the round before is in this round, and holds a commit. */
+static bool has_survivor(const struct world *world, const struct msg_round *round)
+{
+    const struct journal_record *before = durable_round(world, round->previous);
+
+    for (size_t i = 0; before && i < before->members.count; i++)
+        for (size_t k = 0; k < round->members.count; k++) {
+            const struct world_worker *worker =
+                world_worker_of(world, round->members.items[k].incarnation);
+
+            if (worker && worker->incarnation == before->members.items[i] &&
+                worker->loop.held.count)
+                return true;
+        }
+    return false;
+}
+
+/* true: the driver must know what the agent of this host keeps for its slots without a worker. */
+static bool is_well_known(const struct world *world, const struct world_host *host)
+{
+    int64_t calm_us = 2 * world->shape.config.lease_us;
+
+    return host->agent && host->agent->process.alive && host->agent->link && !host->liar &&
+           (host->trouble_us < 0 || world->now_us - host->trouble_us > calm_us) &&
+           world->now_us - world->driver_trouble_us > calm_us;
+}
+
+/* Checks a ROUND without a survivor: no agent keeps a newer commit of a worker whose end is
+ * known to the driver. */
+static void check_kept(struct world *world, const struct msg *msg)
+{
+    for (size_t i = 0; i < world->workers.count; i++) {
+        const struct world_worker *worker = world->workers.items[i];
+        const struct world_host *host = worker->host;
+        const struct world_kept *kept = &host->agent->kept[worker->slot];
+
+        if (is_well_known(world, host) && worker->agent == host->agent && kept->count &&
+            kept->items[0].commit > msg->u.round.commit && !worker->process.alive &&
+            !host_worker(world, host, worker->slot) &&
+            world->now_us - worker->died_us > world->shape.config.lease_us)
+            world_violate(
+                world, "5",
+                "round %" PRIu64 " resumes from %" PRIu64 ":%u, and %s:%u keeps %" PRIu64 ":%u",
+                msg->round, COMMIT_ROUND_OF(msg->u.round.commit),
+                COMMIT_PLACE_OF(msg->u.round.commit), host->name, worker->slot,
+                COMMIT_ROUND_OF(kept->items[0].commit), COMMIT_PLACE_OF(kept->items[0].commit));
+    }
+}
+
 /* true: only workers of a host that lies are named as holders. */
 static bool liars_alone(const struct world *world, const struct msg_round *round)
 {
@@ -92,9 +141,7 @@ static void check_holders(struct world *world, const struct msg *msg, uint64_t h
     /* An agent may keep a commit that is newer than those of the members and than the newest
      * checkpoint. */
     if (!round->holders.count &&
-        (highest < world->check.entered_commit ||
-         (world->driver->checkpoint && world->driver->checkpoint->commit > highest &&
-          round->commit > highest))) {
+        (highest < world->check.entered_commit || round->commit > highest)) {
         check_sources(world, msg);
         return;
     }
@@ -170,6 +217,8 @@ void check_round_told(struct world *world, const struct msg *msg)
         check_switch(world, msg);
     else
         check_holders(world, msg, highest);
+    if (round->cause == CAUSE_RECOVERY && !has_survivor(world, round))
+        check_kept(world, msg);
     if (round->commit < world->check.entered_commit)
         world_violate(world, "5", "round %" PRIu64 " goes back behind what the last one began with",
                       msg->round);
