@@ -152,6 +152,7 @@ def train(state: hvt.State) -> None:
     )
     if state.step == 0:
         transfers()
+        dist.barrier()  # the mismatch below must not reach a rank that is in a transfer still
         state.step += 1
         state.commit()
         mismatch()
