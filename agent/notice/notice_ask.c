@@ -5,6 +5,7 @@
  */
 #include "agent/notice/notice_internal.h"
 #include "base/log.h"
+#include "base/stamp.h"
 #include "base/time.h"
 #include "os/clock.h"
 
@@ -20,7 +21,7 @@ static void notice_on_header(void *arg, const char *name, const char *value)
     struct span text = { value, strlen(value) };
 
     if (notice_same(title, "date"))
-        (void)notice_date(text, &answer->wall_us);
+        (void)stamp_read_http(text, &answer->wall_us);
     else if (notice_same(title, "etag") && text.length < sizeof(answer->etag))
         memcpy(answer->etag, value, text.length + 1);
     else if (notice_same(title, "metadata-flavor"))

@@ -6,6 +6,7 @@
 #include "agent/notice/notice_read.h"
 
 #include "base/limits.h"
+#include "base/stamp.h"
 #include "base/time.h"
 #include "state/checkpoint/json_text.h"
 
@@ -15,108 +16,6 @@
 #define NOTICE_VALUES   1024            /* the most JSON values in an answer */
 #define NOTICE_STALE_US (10 * TIME_MIN) /* a moment longer ago than this is no notice */
 #define NOTICE_FAR_US   (7 * TIME_DAY)  /* a moment farther away than this is no notice */
-
-/* Returns the number of days from 1970-01-01 to a date. Years are counted from March on, so that
- * the leap day is the last day of a year: (153 * month + 2) / 5 is the number of days before a
- * month (March is 0), and 719468 the number of days from 0000-03-01 to 1970-01-01. */
-static int64_t notice_days(int64_t year, int64_t month, int64_t day)
-{
-    int64_t from_march = month > 2 ? year : year - 1;
-    int64_t of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
-
-    return from_march * 365 + from_march / 4 - from_march / 100 + from_march / 400 + of_year -
-           719468;
-}
-
-/* Takes exactly `digits` digits off the text; false: there are fewer. */
-static bool notice_number(struct span *text, size_t digits, int64_t *ret_number)
-{
-    int64_t number = 0;
-
-    if (text->length < digits)
-        return false;
-    for (size_t i = 0; i < digits; i++) {
-        if (text->at[i] < '0' || text->at[i] > '9')
-            return false;
-        number = number * 10 + (text->at[i] - '0');
-    }
-    *text = (struct span){ text->at + digits, text->length - digits };
-    *ret_number = number;
-    return true;
-}
-
-/* Takes one byte off the text if it is one of these; false: it is none of them. */
-static bool notice_byte(struct span *text, const char *one_of)
-{
-    if (!text->length || !*text->at || !strchr(one_of, *text->at))
-        return false;
-    *text = (struct span){ text->at + 1, text->length - 1 };
-    return true;
-}
-
-/* Takes "18:29:47" off the text, as microseconds. */
-static bool notice_clock(struct span *text, int64_t *ret_us)
-{
-    int64_t hour, minute, second;
-
-    if (!notice_number(text, 2, &hour) || !notice_byte(text, ":") ||
-        !notice_number(text, 2, &minute) || !notice_byte(text, ":") ||
-        !notice_number(text, 2, &second) || hour > 23 || minute > 59 || second > 60)
-        return false;
-    *ret_us = hour * TIME_HOUR + minute * TIME_MIN + second * TIME_S;
-    return true;
-}
-
-/* Reads a moment like "2026-11-21T09:30:01.25+01:00"; the whole text must be of that form. */
-bool notice_stamp(struct span text, int64_t *ret_wall_us)
-{
-    int64_t year, month, day, of_day, hours = 0, minutes = 0, digit;
-    int64_t unit_us = TIME_S;
-    bool west;
-
-    if (!notice_number(&text, 4, &year) || !notice_byte(&text, "-") ||
-        !notice_number(&text, 2, &month) || !notice_byte(&text, "-") ||
-        !notice_number(&text, 2, &day) || !notice_byte(&text, "T ") ||
-        !notice_clock(&text, &of_day) || month < 1 || month > 12 || day < 1 || day > 31)
-        return false;
-    if (notice_byte(&text, "."))
-        while (notice_number(&text, 1, &digit)) {
-            unit_us /= 10;
-            of_day += digit * unit_us;
-        }
-    west = text.length && *text.at == '-'; /* the offset is negative: local time is behind UTC */
-    if (!notice_byte(&text, "Z") &&
-        (!notice_byte(&text, "+-") || !notice_number(&text, 2, &hours) ||
-         !notice_byte(&text, ":") || !notice_number(&text, 2, &minutes) || hours > 23 ||
-         minutes > 59))
-        return false;
-    of_day -= (west ? -1 : 1) * (hours * TIME_HOUR + minutes * TIME_MIN);
-    *ret_wall_us = notice_days(year, month, day) * TIME_DAY + of_day;
-    return !text.length;
-}
-
-/* Reads a date of HTTP, "Mon, 19 Sep 2016 18:29:47 GMT". The day of the week is not checked. */
-bool notice_date(struct span text, int64_t *ret_wall_us)
-{
-    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    int64_t day, month = 0, year, of_day;
-
-    if (text.length < 5 || memcmp(text.at + 3, ", ", 2) != 0)
-        return false;
-    text = (struct span){ text.at + 5, text.length - 5 }; /* after the day of the week */
-    if (!notice_number(&text, 2, &day) || !notice_byte(&text, " ") || text.length < 3)
-        return false;
-    for (size_t i = 0; i < 12 && !month; i++)
-        if (!memcmp(text.at, months + 3 * i, 3))
-            month = (int64_t)i + 1;
-    text = (struct span){ text.at + 3, text.length - 3 };
-    if (!month || day < 1 || day > 31 || !notice_byte(&text, " ") ||
-        !notice_number(&text, 4, &year) || !notice_byte(&text, " ") ||
-        !notice_clock(&text, &of_day) || !span_is(text, " GMT"))
-        return false;
-    *ret_wall_us = notice_days(year, month, day) * TIME_DAY + of_day;
-    return true;
-}
 
 /* Compares a name without regard to upper and lower case; `wanted` is in lower case. */
 bool notice_same(struct span name, const char *wanted)
@@ -166,7 +65,7 @@ static bool notice_moment_of(const json_t *object, const char *name, int64_t *re
     if (!notice_member(object, name, text, sizeof(text)))
         return false;
     span.length = strlen(text);
-    return notice_stamp(span, ret_at_us) || notice_date(span, ret_at_us);
+    return stamp_read(span, ret_at_us) || stamp_read_http(span, ret_at_us);
 }
 
 /* Parses an answer, which must be a JSON object of bounded size. The caller frees *ret_root. */
@@ -283,7 +182,7 @@ static int notice_line_time(struct span word, int64_t default_us, int64_t now_us
         return 0;
     }
     text_quote(word.at, word.length, quoted);
-    if (notice_stamp(word, &at_us)) {
+    if (stamp_read(word, &at_us)) {
         if (notice_left(at_us, now_us, ret_left_us) == NOTICE_COMES)
             return 0;
         return err_set(err, HVD_E_INVAL, "%s: this moment is long past, or more than a week away",

@@ -15,11 +15,6 @@
 #define NOTICE_ID_MAX   128
 #define NOTICE_LINE_MAX 256
 
-/* Reads "2026-11-21T09:30:01Z", also with decimals and with an offset. false: no such text. */
-bool notice_stamp(struct span text, int64_t *ret_wall_us);
-/* Reads "Mon, 19 Sep 2016 18:29:47 GMT", the form of dates in HTTP. false: no such text. */
-bool notice_date(struct span text, int64_t *ret_wall_us);
-
 /* true: the name is `wanted`, whether its letters are upper or lower case; `wanted` is in lower
  * case. */
 bool notice_same(struct span name, const char *wanted);
@@ -62,7 +57,7 @@ int notice_read_events(struct span text, const char *machine, struct notice_even
                        struct hvd_err *err) MUST_CHECK;
 
 /* The first line that is not blank in a file of the user, or in the output of a command: "now", a
- * duration as options have it ("90s", "never"), or a moment (notice_stamp); words may follow. */
+ * duration as options have it ("90s", "never"), or a moment (stamp_read); words may follow. */
 struct notice_line {
     bool given;                  /* there is a notice */
     int64_t left_us;             /* time from now on; TIME_NEVER: no time is known */

@@ -172,6 +172,8 @@ static int cli_answer_offline(struct cli_request *request, const char *folder, s
         core_view_init(&view);
         buf_init(&out, LIMIT_ANSWER_BYTES);
         rc = request->orphan(&place, &view, &facts, err);
+        if (!rc && table && request->verb->complete)
+            rc = request->verb->complete(folder, &facts, &view, err);
         if (!rc && !table) {
             rc = HVD_E_NOTFOUND;
         } else if (!rc) {

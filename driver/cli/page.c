@@ -8,58 +8,29 @@
 
 #include "base/limits.h"
 #include "driver/cli/client.h"
-#include "driver/control/events.h"
-#include "driver/control/history.h"
+#include "driver/cli/job_log.h"
 #include "driver/control/json.h"
 #include "driver/control/live.h"
 #include "driver/control/page_file.h"
-#include "driver/journal/job_file.h"
-#include "driver/journal/job_path.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Appends the history of the job to `out`, as the JSON object of history.h, from the files
- * events.log.1 and events.log of the folder. folder NULL: the job has no folder here, so the
- * history is empty. `since` is the beginning of the job; it is unknown for a job whose journal is
- * in etcd, and then all lines count. */
+/* Appends the history of the job to `out`, as the JSON object of history.h. folder NULL: the job
+ * has no folder here, so the history is empty. */
 static int page_history(const char *folder, struct buf *out, struct hvd_err *err)
 {
-    static const char *const names[HISTORY_TEXTS] = { "events.log.1", "events.log" };
-    char path[LIMIT_PATH_BYTES + sizeof("/events.log.1")];
-    char since[TIME_STAMP_MAX] = "";
-    struct buf logs[HISTORY_TEXTS];
-    struct span texts[HISTORY_TEXTS];
-    struct store *store = NULL;
-    struct job_facts facts;
-    int rc = 0;
+    struct job_log log;
+    int rc = job_log_read(folder, &log, err);
 
-    snprintf(path, sizeof(path), "%s/job.db", folder ? folder : "");
-    if (folder && !access(path, F_OK)) {
-        rc = job_file_look(path, &store, err);
-        if (!rc)
-            rc = store_facts(store, &facts, err);
-        if (!rc)
-            time_stamp(facts.created_wall_us, since);
-        store_close(store);
-        explicit_bzero(facts.key, sizeof(facts.key));
-    }
-    for (size_t i = 0; i < HISTORY_TEXTS; i++) {
-        buf_init(&logs[i], EVENTS_FILE_MAX);
-        snprintf(path, sizeof(path), "%s/%s", folder ? folder : "", names[i]);
-        if (!rc && folder && !access(path, F_OK))
-            rc = events_read(path, &logs[i], err);
-        texts[i] = (struct span){ buf_text(&logs[i]), logs[i].length };
-    }
     if (!rc) {
-        rc = history_write(texts, since, out);
+        rc = history_write(log.texts, log.since, out);
         if (rc)
             err_set(err, rc, "%s", err_text(rc));
     }
-    for (size_t i = 0; i < HISTORY_TEXTS; i++)
-        buf_release(&logs[i]);
+    job_log_release(&log);
     return rc;
 }
 

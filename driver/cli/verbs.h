@@ -18,18 +18,14 @@
 #define ANSWER_TIMEOUT_US (30 * TIME_S)
 
 struct cli_options {
-    char *job;
-    char *state_dir;
-    bool json;
-    bool follow;
+    char *job, *state_dir;
+    bool json, follow;
     uint64_t lines;
     int64_t deadline_us;
-    char *retain;
-    char *file, *host;
+    char *retain, *file, *host;
     uint64_t uses;
     int64_t lifetime_us;
-    bool wait;
-    bool checkpoint;
+    bool wait, checkpoint;
     char *store, *store_ca, *store_cert, *store_key, *store_user, *store_password_file;
     bool store_insecure;
     bool help;
@@ -57,6 +53,10 @@ struct cli_verb {
                           struct hvd_err *err);
     /* Makes the answer for a job without a driver, from its journal. NULL: see answer_offline. */
     cli_table_fn *orphan_table;
+    /* Adds to that view what is in the job's folder (NULL: none is here). NULL: nothing is added.
+     */
+    int (*complete)(const char *folder, const struct table_facts *facts, struct core_view *view,
+                    struct hvd_err *err);
     /* Carries the verb out for verbs that make requests of another kind to the driver.
      * HVD_E_NOTFOUND: no driver lives; answer_offline is then called if it is set. NULL: the
      * request is request->ask. */

@@ -1,11 +1,12 @@
 /*
- * history.c: reads events.log for the verb "page" (driver/cli/page.c). A change of the membership
- * is found by the line that driver/core/cost.c has written for it. Invariant: the text is only
- * read; a first pass counts lines and changes, a second pass writes them, and both read the same
- * lines.
+ * history.c: reads events.log for the verbs "page" and "changes" (driver/cli). A change of the
+ * membership is found by the line that driver/core/cost.c has written for it. Invariant: the text
+ * is only read; a first pass counts lines and changes, a second pass writes them, and both read the
+ * same lines.
  */
 #include "driver/control/history.h"
 
+#include "base/stamp.h"
 #include "base/time.h"
 #include "driver/control/event_facts.h"
 #include "driver/control/events.h"
@@ -63,9 +64,9 @@ static bool history_take_time(struct span *rest, const char *word, const char *e
 }
 
 /* Reads the line of a change: "round 3: all 4 train", and behind it what cost_text
- * (driver/core/cost.c) has written, if there is anything. False: the line is about something else.
- * *ret_known: false: the cause and the durations are not known. */
-static bool history_read_change(struct span text, struct view_change *ret_change, bool *ret_known)
+ * (driver/core/cost.c) has written, if there is anything; else the cause is CAUSE_COUNT, and the
+ * durations are 0. False: the line is about something else. */
+static bool history_read_change(struct span text, struct view_change *ret_change)
 {
     struct view_change change = { .round = 0 };
     uint64_t round, size;
@@ -97,11 +98,10 @@ static bool history_read_change(struct span text, struct view_change *ret_change
                 history_take_time(&rest, ", first step ", ")", &change.first_step_us);
     }
     if (!known)
-        change = (struct view_change){ .round = 0 };
+        change = (struct view_change){ .cause = CAUSE_COUNT };
     change.round = round;
     change.to = (uint32_t)size;
     *ret_change = change;
-    *ret_known = known;
     return true;
 }
 
@@ -134,13 +134,12 @@ static bool history_next(struct history *history, struct events_parsed *ret_line
  * writes that all members of the round that it finds train; such a line is no change, and has no
  * higher round. */
 static bool history_next_change(struct history *history, struct view_change *ret_change,
-                                bool *ret_known, struct span *ret_moment)
+                                struct span *ret_moment)
 {
     struct events_parsed line;
 
     while (history_next(history, &line)) {
-        if (!history_read_change(line.text, ret_change, ret_known) ||
-            ret_change->round <= history->round)
+        if (!history_read_change(line.text, ret_change) || ret_change->round <= history->round)
             continue;
         ret_change->from = history->size;
         *ret_moment = line.moment;
@@ -150,6 +149,28 @@ static bool history_next_change(struct history *history, struct view_change *ret
         return true;
     }
     return false;
+}
+
+/* Two passes: the first counts the changes, because only the newest of them are wanted. */
+size_t history_changes(const struct span texts[HISTORY_TEXTS], const char *since, int64_t now_us,
+                       int64_t wall_us, struct view_change *ret_changes, size_t max)
+{
+    const struct history begin = { .texts = texts, .since = since };
+    struct history all = begin, history = begin;
+    struct view_change change;
+    struct span moment;
+    int64_t ended_us;
+    size_t count = 0;
+
+    while (history_next_change(&all, &change, &moment))
+        continue;
+    while (history_next_change(&history, &change, &moment)) {
+        if (history.changes + max <= all.changes || !stamp_read(moment, &ended_us))
+            continue;
+        change.ended_us = now_us - (wall_us - ended_us);
+        ret_changes[count++] = change;
+    }
+    return count;
 }
 
 /* Writes a text of the log as a value of JSON. `memory` gets a copy that ends in NUL; what follows
@@ -173,12 +194,11 @@ int history_write(const struct span texts[HISTORY_TEXTS], const char *since, str
     struct view_change change;
     struct span moment;
     struct buf memory;
-    bool known;
 
     buf_init(&memory, out->max);
     while (history_next(&all, &line))
         continue;
-    while (history_next_change(&changes, &change, &known, &moment))
+    while (history_next_change(&changes, &change, &moment))
         continue;
     json_open(&json, NULL, '{');
     if (history_next(&history, &line))
@@ -186,12 +206,12 @@ int history_write(const struct span texts[HISTORY_TEXTS], const char *since, str
     else
         json_null(&json, "began");
     json_open(&json, "changes", '[');
-    for (history = begin; !json.rc && history_next_change(&history, &change, &known, &moment);) {
+    for (history = begin; !json.rc && history_next_change(&history, &change, &moment);) {
         if (history.changes + HISTORY_CHANGES <= changes.changes)
             continue;
         json_open(&json, NULL, '{');
         json_number(&json, "round", change.round);
-        json_text(&json, "cause", known ? change_cause_name(change.cause) : "unknown");
+        json_text(&json, "cause", change_cause_name(change.cause));
         json_number(&json, "from", change.from);
         json_number(&json, "to", change.to);
         history_text(&json, "ended", moment, &memory);

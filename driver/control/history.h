@@ -1,6 +1,6 @@
 /*
- * history.h: what events.log tells of the whole life of a job, for the page of the job: the changes
- * of the membership, and the events that matter most.
+ * history.h: what events.log tells of the whole life of a job, for its page and for the verb
+ * "changes": the changes of the membership, and the events that matter most.
  *
  * The lines are bytes from outside: a file may end inside a line, come from another release, or
  * have been edited. A line that is not understood is an event like any other.
@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "driver/core/view.h"
 
 /* How many changes and events are written: the newest of each, and of the older warnings and errors
  * the newest HISTORY_GRAVE. */
@@ -31,5 +32,11 @@
  */
 int history_write(const struct span texts[HISTORY_TEXTS], const char *since,
                   struct buf *out) MUST_CHECK;
+
+/* Reads the newest changes, at most `max`, the oldest of them first; returns how many there are. A
+ * change that no driver has measured has the cause CAUSE_COUNT. `wall_us` is the time of day at the
+ * moment now_us of the monotonic clock, on which ended_us is. */
+size_t history_changes(const struct span texts[HISTORY_TEXTS], const char *since, int64_t now_us,
+                       int64_t wall_us, struct view_change *ret_changes, size_t max);
 
 #endif

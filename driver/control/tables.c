@@ -547,7 +547,8 @@ int table_hosts(const struct core_view *view, const struct table_facts *facts, b
 
 /* Makes the answer to "changes": what each change of the membership has cost. In the table
  * durations are rounded, "1.52s", because a rough value is enough for an operator. In the JSON they
- * are in microseconds, as the core has measured them. */
+ * are in microseconds, as the core has measured them; for a change of the cause CAUSE_COUNT they
+ * are 0, as no driver has measured it. */
 int table_changes(const struct core_view *view, const struct table_facts *facts, bool json,
                   struct buf *out)
 {
@@ -587,12 +588,17 @@ int table_changes(const struct core_view *view, const struct table_facts *facts,
             continue;
         }
         snprintf(sizes, sizeof(sizes), "%u -> %u", change->from, change->to);
-        grid_row(&grid,
-                 (const char *[]){
-                     table_number(change->round, round), cause, sizes, table_time(ago_us, ago),
-                     time_brief(change->pause_us, pause), time_brief(change->agree_us, agree),
-                     time_brief(change->rebuild_us, rebuild), time_brief(change->state_us, state),
-                     time_brief(change->first_step_us, step) });
+        if (change->cause == CAUSE_COUNT)
+            grid_row(&grid, (const char *[]){ table_number(change->round, round), cause, sizes,
+                                              table_time(ago_us, ago), "-", "-", "-", "-", "-" });
+        else
+            grid_row(&grid,
+                     (const char *[]){ table_number(change->round, round), cause, sizes,
+                                       table_time(ago_us, ago), time_brief(change->pause_us, pause),
+                                       time_brief(change->agree_us, agree),
+                                       time_brief(change->rebuild_us, rebuild),
+                                       time_brief(change->state_us, state),
+                                       time_brief(change->first_step_us, step) });
     }
     return table_end(out, before, json ? table_json_end(&rows) : grid_show(&grid, 0, out));
 }

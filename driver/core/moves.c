@@ -137,5 +137,5 @@ const char *change_cause_name(enum msg_cause cause)
         [CAUSE_FIRST] = "first", [CAUSE_SWITCH] = "switch", [CAUSE_RECOVERY] = "recovery"
     };
 
-    return cause < CAUSE_COUNT ? names[cause] : "?";
+    return cause < CAUSE_COUNT ? names[cause] : "unknown";
 }

@@ -88,7 +88,7 @@ struct view_change {
     int64_t first_step_us;
 };
 
-const char *change_cause_name(enum msg_cause cause);
+const char *change_cause_name(enum msg_cause cause); /* CAUSE_COUNT: "unknown" */
 
 struct core_view {
     enum job_state job;

@@ -5,6 +5,7 @@
  */
 #include "base/hex.h"
 #include "base/mem.h"
+#include "base/stamp.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "proto/commit.h"
@@ -12,11 +13,9 @@
 #include "state/checkpoint/manifest.h"
 #include "state/checkpoint/part_internal.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define FORMAT      "hvd-checkpoint"
 #define SUM_DIGITS  16   /* hexadecimal digits of a checksum */
@@ -121,25 +120,6 @@ int checkpoint_print(const struct checkpoint_manifest *manifest, struct buf *out
     return rc;
 }
 
-/* Reads "2026-11-21T09:30:01Z", or with a fraction of a second. */
-static bool parse_wall(const char *text, int64_t *ret_us)
-{
-    struct tm tm = { .tm_isdst = 0 };
-    const char *rest = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
-    int64_t unit = TIME_S;
-    int64_t us = 0;
-
-    if (rest && *rest == '.')
-        for (rest++; isdigit((unsigned char)*rest); rest++) {
-            unit /= 10;
-            us += unit * (*rest - '0');
-        }
-    if (!rest || strcmp(rest, "Z") != 0)
-        return false;
-    *ret_us = (int64_t)timegm(&tm) * TIME_S + us;
-    return true;
-}
-
 /* Reads the SUM_DIGITS hexadecimal digits of a checksum; false: the text is something else. */
 static bool parse_digest(const char *text, uint64_t *ret_value)
 {
@@ -232,6 +212,7 @@ static int parse_root(const json_t *root, struct checkpoint_manifest *manifest,
     const json_t *digest = json_object_get(state, "digest");
     const json_t *entries = json_object_get(state, "entries");
     const json_t *files = json_object_get(root, "files");
+    const json_t *wall = json_object_get(root, "wall");
     size_t entry_count = json_array_size(entries), file_count = json_array_size(files);
     struct checkpoint_file *file;
     struct msg_entry *entry;
@@ -244,7 +225,8 @@ static int parse_root(const json_t *root, struct checkpoint_manifest *manifest,
         !json_text_u64(json_object_get(root, "ranks"), LIMIT_WORKERS, &ranks) || ranks == 0 ||
         !json_text_u64(json_object_get(root, "chunk_bytes"), STATE_CHUNK_BYTES, &chunk) ||
         chunk != STATE_CHUNK_BYTES ||
-        !parse_wall(json_string_value(json_object_get(root, "wall")), &manifest->wall_us) ||
+        !stamp_read((struct span){ json_string_value(wall), json_string_length(wall) },
+                    &manifest->wall_us) ||
         !json_is_string(digest) ||
         !checkpoint_sum_read(json_string_value(digest), json_string_length(digest),
                              &manifest->digest) ||

@@ -51,6 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {bytes,          older       },
         { bytes + older, size - older}
     };
+    struct view_change changes[8];
     struct buf out, page;
 
     buf_init(&out, LIMIT_ANSWER_BYTES);
@@ -59,6 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_json(buf_text(&out), out.length);
     ASSERT(count_of(buf_text(&out), "\"cause\":") <= HISTORY_CHANGES);
     ASSERT(count_of(buf_text(&out), ",\"severity\":") <= HISTORY_EVENTS + HISTORY_GRAVE);
+    ASSERT(history_changes(texts, "2", 0, 0, changes, ARRAY_SIZE(changes)) <= ARRAY_SIZE(changes));
     ASSERT(!page_file_write(buf_text(&out), out.length, &page));
     ASSERT(count_of(buf_text(&page), "</script>") == 2);
     buf_release(&page);

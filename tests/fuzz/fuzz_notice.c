@@ -9,6 +9,7 @@
 #include "agent/notice/notice_read.h"
 #include "base/mem.h"
 #include "base/panic.h"
+#include "base/stamp.h"
 #include "base/time.h"
 #include "proto/preemption.h"
 
@@ -64,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 's': ASSERT(notice_slurm_grace(text, "low") >= 0); break;
     case 'p': read_preemption(copy); break;
     default:
-        if (notice_stamp(text, &at_us) || notice_date(text, &at_us))
+        if (stamp_read(text, &at_us) || stamp_read_http(text, &at_us))
             if (notice_left(at_us, TIME_DAY, &left_us) == NOTICE_COMES)
                 ASSERT(left_us >= NOTICE_LEAST_US);
     }

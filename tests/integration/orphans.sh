@@ -62,10 +62,12 @@ shows_ended() {
   [ $code = 1 ] || die "$1 of an ended job: exit code $code: $(cat answer)"
   grep -q "job $job has ended: stopped by hvd-elastic stop" answer || die "$1 of an ended job: $(cat answer)"
 }
-for verb in changes hosts checkpoint rekey 'drain 127.0.0.1' 'blacklist clear 127.0.0.1'; do
+for verb in hosts checkpoint rekey 'drain 127.0.0.1' 'blacklist clear 127.0.0.1'; do
   # shellcheck disable=SC2086 # a verb and its words
   shows_ended $verb
 done
+shows_ended changes
+grep -qE '^1 +(first|unknown) +0 -> 4 ' answer || die "changes of an ended job: $(cat answer)"
 shows_ended blacklist
 grep -q '^no failure is counted' answer || die "blacklist of an ended job: $(cat answer)"
 

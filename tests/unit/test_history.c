@@ -6,6 +6,8 @@
 #include "driver/control/history.h"
 
 #include "base/limits.h"
+#include "base/stamp.h"
+#include "base/time.h"
 #include "driver/control/page_file.h"
 #include "tests/lib/fixture.h"
 
@@ -98,6 +100,39 @@ TEST(changes)
 }
 
 /* No line of another kind is a change; one that is cut in its costs has a size, and no costs. */
+/* Changes for the verb: the newest of them, on the clock of the caller. */
+TEST(the_newest_changes)
+{
+    static const char text[] =
+        "2026-11-21T07:36:00.000Z round 1: all 4 train (first 12ms: rebuild 0s, state 1ms, first "
+        "step 2ms)\n"
+        "2026-11-21T07:36:01.500Z round 2: all 3 train\n"
+        "2026-11-21T07:36:99.500Z round 3: all 5 train\n"
+        "2026-11-21T07:36:03.000Z round 4: all 2 train (recovery 14.4ms: agree 3.08ms, rebuild "
+        "1.5s, state 1m30s, first step 7us)\n";
+    const struct span texts[HISTORY_TEXTS] = {
+        {text, strlen(text)},
+        { "",  0           }
+    };
+    int64_t wall_us; /* of the last line */
+    struct view_change changes[4];
+
+    CHECK(t, stamp_read((struct span){ "2026-11-21T07:36:03Z", 20 }, &wall_us));
+    CHECK_INT(t, history_changes(texts, "", 10 * TIME_S, wall_us, changes, 4), ==, 3);
+    CHECK_INT(t, changes[0].ended_us, ==, 7 * TIME_S);
+    CHECK_INT(t, changes[0].cause, ==, CAUSE_FIRST);
+    CHECK_INT(t, changes[1].cause, ==, CAUSE_COUNT);
+    CHECK_INT(t, changes[1].from, ==, 4);
+    CHECK_INT(t, changes[1].to, ==, 3);
+    CHECK_INT(t, changes[1].ended_us, ==, 8500 * TIME_MS);
+    CHECK_INT(t, changes[2].round, ==, 4);
+    CHECK_INT(t, changes[2].from, ==, 5);
+    CHECK_INT(t, changes[2].pause_us, ==, 14400);
+    CHECK_INT(t, history_changes(texts, "", 10 * TIME_S, wall_us, changes, 1), ==, 1);
+    CHECK_INT(t, changes[0].round, ==, 4);
+    CHECK_INT(t, history_changes(texts, "2027", 10 * TIME_S, wall_us, changes, 4), ==, 0);
+}
+
 TEST(lines_that_are_no_changes)
 {
     static const char *const lines[] = {

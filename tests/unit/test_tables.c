@@ -466,6 +466,9 @@ TEST(the_blacklist)
 
 TEST(changes)
 {
+    const struct view_change unknown = {
+        .round = 5, .cause = CAUSE_COUNT, .from = 3, .to = 2, .ended_us = facts.now_us
+    };
     struct core_view view = a_view();
 
     CHECK_OK(t, table_changes(&view, &facts, false, &out));
@@ -483,6 +486,13 @@ TEST(changes)
                "{\"round\":12,\"cause\":\"recovery\",\"from\":4,\"to\":3,\"ago_s\":10.000,"
                "\"pause_us\":1523400,\"agree_us\":2345,\"rebuild_us\":1000000,\"state_us\":999,"
                "\"first_step_us\":0}]}\n");
+    buf_clear(&out);
+    view.changes = &unknown;
+    view.change_count = 1;
+    CHECK_OK(t, table_changes(&view, &facts, false, &out));
+    CHECK_TEXT(t, buf_text(&out),
+               "ROUND  CAUSE    SIZE    AGO  PAUSE  AGREE  REBUILD  STATE  FIRST STEP\n"
+               "5      unknown  3 -> 2  0s   -      -      -        -      -\n");
     buf_clear(&out);
     view.change_count = 0;
     CHECK_OK(t, table_changes(&view, &facts, false, &out));
