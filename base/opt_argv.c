@@ -2,6 +2,7 @@
  * opt_argv.c: the command line as a source of options. Called by the programs. getopt_long_only
  * gives the usual rules (abbreviations, negation, "--"); the error texts are made here.
  */
+#include "base/arena.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/opt_stage.h"
@@ -24,6 +25,8 @@ struct command_line {
     struct opt_stage stage;
     int argc;
     char *const *argv;
+    char **words;         /* argv as getopt reads it; see argv_dashed */
+    struct arena copies;  /* memory of its words that are not those of argv */
     struct option *longs; /* the table for getopt; ends in a row of zeroes */
     size_t long_count;
     negated_name *negated; /* memory of the names to which longs points */
@@ -171,6 +174,29 @@ static int argv_take_option(struct command_line *line, const char *word, int cod
     return rc ? err_prefix(line->err, rc, "--%s%s", is_negated ? "no-" : "", row->name) : 0;
 }
 
+/* Returns the word as getopt is to read it: an option whose name is typed with underscores, as
+ * torchrun has them, gets its dashes. A value that looks like that stays as it is, unless it is the
+ * name of an option. NULL: no memory is left. */
+static char *argv_dashed(struct command_line *line, char *word)
+{
+    size_t length = strcspn(word, "="), size = strlen(word) + 1;
+    char *copy;
+
+    if (strncmp(word, "--", 2) != 0 || !memchr(word, '_', length))
+        return word;
+    copy = arena_alloc(&line->copies, size);
+    if (!copy)
+        return NULL;
+    memcpy(copy, word, size);
+    for (size_t i = 0; i < length; i++)
+        copy[i] = copy[i] == '_' ? '-' : copy[i];
+    for (size_t i = 0; i < line->long_count; i++)
+        if (strlen(line->longs[i].name) == length - 2 &&
+            !memcmp(line->longs[i].name, copy + 2, length - 2))
+            return copy;
+    return word;
+}
+
 /* Reads the command line. *ret_rest: index of the first word that is no option. If a word is wrong,
  * no value is taken. */
 int opt_argv(struct opt_set *set, int argc, char *const *argv, int *ret_rest, struct hvd_err *err)
@@ -182,11 +208,13 @@ int opt_argv(struct opt_set *set, int argc, char *const *argv, int *ret_rest, st
     /* Makes getopt's tables of long and short options from the option table. "+": stop at the first
      * word that is no option, even with POSIXLY_CORRECT unset. ":": report a missing value apart
      * from an unknown option. */
+    arena_init(&line.copies, SIZE_MAX);
     if (!rc) {
         line.longs = mem_zalloc_array(longs + 1, sizeof(*line.longs));
         line.negated = mem_zalloc_array(longs, sizeof(*line.negated));
         line.keys = mem_zalloc(sizeof("+:") + set->count * strlen("k::"));
-        if (line.longs && line.negated && line.keys) {
+        line.words = mem_zalloc_array((size_t)argc + 1, sizeof(*line.words));
+        if (line.longs && line.negated && line.keys && line.words) {
             memcpy(line.keys, "+:", sizeof("+:"));
         } else {
             rc = HVD_E_NOMEM;
@@ -206,13 +234,20 @@ int opt_argv(struct opt_set *set, int argc, char *const *argv, int *ret_rest, st
                      : argument == optional_argument ? "::"
                                                      : "");
     }
+    for (int i = 0; !rc && i < argc; i++) {
+        line.words[i] = argv_dashed(&line, argv[i]);
+        if (!line.words[i]) {
+            rc = HVD_E_NOMEM;
+            opt_value_fail(rc, err);
+        }
+    }
     /* in glibc the value 0 makes getopt forget an earlier command line */
     optind = 0;
     opterr = 0;
     while (!rc) {
         /* index of the word that getopt reads now; a fresh getopt begins at 1 */
         int word = optind ? optind : 1;
-        int code = getopt_long_only(argc, argv, line.keys, line.longs, NULL);
+        int code = getopt_long_only(argc, line.words, line.keys, line.longs, NULL);
 
         if (code == -1)
             break;
@@ -222,6 +257,8 @@ int opt_argv(struct opt_set *set, int argc, char *const *argv, int *ret_rest, st
         opt_stage_commit(&line.stage);
         *ret_rest = optind;
     }
+    arena_release(&line.copies);
+    mem_free(line.words);
     mem_free(line.keys);
     mem_free(line.negated);
     mem_free(line.longs);

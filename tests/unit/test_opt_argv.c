@@ -39,6 +39,24 @@ TEST(reads_words_as_users_write_them)
     CHECK_TEXT(t, own.config.hosts, "c:1");
 }
 
+/* torchrun's names have underscores. */
+TEST(underscores_are_dashes_in_names)
+{
+    CHECK_OK(t, sample_init(&own));
+    CHECK_OK(t, sample_argv(
+                    &own, "--min_np 3 --max-num_proc=5 --no_stall_check -H a_b:1 cmd --min_np=9"));
+    CHECK_INT(t, own.config.min_np, ==, 3);
+    CHECK_INT(t, own.config.max_np, ==, 5);
+    CHECK(t, !own.config.stall_check);
+    CHECK_TEXT(t, own.config.hosts, "a_b:1");
+    CHECK_INT(t, own.rest, ==, 7);
+    /* a value that is no name of an option stays as it is */
+    CHECK_OK(t, sample_argv(&own, "-H --not_one:2"));
+    CHECK_TEXT(t, own.config.hosts, "--not_one:2");
+    CHECK_CODE(t, sample_argv(&own, "--not_one"), HVD_E_INVAL);
+    CHECK_TEXT(t, own.err.text, "\"--not_one\": unknown option; see --help");
+}
+
 TEST(flags_have_an_opposite)
 {
     CHECK_OK(t, sample_init(&own));
