@@ -109,7 +109,7 @@ struct facts {
     int64_t left_us; /* the time until the deadline that the event names; TIME_NEVER: none */
     bool has_cost;
     struct {
-        int64_t pause_us, agree_us, rebuild_us, state_us, first_step_us;
+        int64_t pause_us, detect_us, agree_us, rebuild_us, state_us, first_step_us;
     } cost; /* the times of a change of the membership, as the verb "changes" shows them */
 };
 #define FACTS(...) (&(struct facts){ __VA_ARGS__ })

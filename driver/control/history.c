@@ -88,6 +88,8 @@ static bool history_read_change(struct span text, struct view_change *ret_change
         }
         known =
             known && history_take_time(&rest, " ", ":", &change.pause_us) && span_take(&rest, ": ");
+        if (known && span_take(&rest, "detect "))
+            known = history_take_time(&rest, "", ",", &change.detect_us) && span_take(&rest, ", ");
         if (known && change.cause != CAUSE_FIRST) {
             known = history_take_time(&rest, "agree ", ", ", &change.agree_us);
             (void)span_take(&rest, " beside it");
@@ -216,6 +218,7 @@ int history_write(const struct span texts[HISTORY_TEXTS], const char *since, str
         json_number(&json, "to", change.to);
         history_text(&json, "ended", moment, &memory);
         json_number(&json, "pause_us", (uint64_t)change.pause_us);
+        json_number(&json, "detect_us", (uint64_t)change.detect_us);
         json_number(&json, "agree_us", (uint64_t)change.agree_us);
         json_number(&json, "rebuild_us", (uint64_t)change.rebuild_us);
         json_number(&json, "state_us", (uint64_t)change.state_us);

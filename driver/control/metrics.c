@@ -292,7 +292,9 @@ int metrics_write(const struct core_view *view, const struct table_facts *facts,
                   struct buf *out)
 {
     struct metrics metrics = { .out = out, .openmetrics = openmetrics };
-    static const char *const phases[] = { NULL, "agree", "rebuild", "state", "first_step" };
+    static const char *const phases[] = {
+        NULL, "detect", "agree", "rebuild", "state", "first_step"
+    };
     const struct goodput_part *sums = view->goodput.sums;
     size_t before = out->length;
 
@@ -319,7 +321,7 @@ int metrics_write(const struct core_view *view, const struct table_facts *facts,
     put_family(&metrics, HISTOGRAM, "pause_phase_seconds", "seconds",
                "How long the phases of these changes took, by cause and phase.");
     for (enum msg_cause cause = CAUSE_FIRST; cause < CAUSE_COUNT; cause++)
-        for (enum pause_phase phase = PAUSE_AGREE; phase < PAUSE_PHASE_COUNT; phase++)
+        for (enum pause_phase phase = PAUSE_DETECT; phase < PAUSE_PHASE_COUNT; phase++)
             put_histogram(&metrics, (struct label){ "cause", change_cause_name(cause) },
                           (struct label){ "phase", phases[phase] }, &view->pauses[cause][phase]);
     if (!metrics.rc && openmetrics)

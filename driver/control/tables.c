@@ -22,7 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GRID_COLUMNS_MAX 9
+#define GRID_COLUMNS_MAX 10
 /* the rank of a worker that is not a member of the round */
 #define NOT_IN_ROUND     UINT32_MAX
 #define TABLE_NUMBER_MAX 24
@@ -552,8 +552,8 @@ int table_hosts(const struct core_view *view, const struct table_facts *facts, b
 int table_changes(const struct core_view *view, const struct table_facts *facts, bool json,
                   struct buf *out)
 {
-    static const char *const heads[] = { "ROUND", "CAUSE",   "SIZE",  "AGO",       "PAUSE",
-                                         "AGREE", "REBUILD", "STATE", "FIRST STEP" };
+    static const char *const heads[] = { "ROUND",  "CAUSE", "SIZE",    "AGO",   "PAUSE",
+                                         "DETECT", "AGREE", "REBUILD", "STATE", "FIRST STEP" };
     struct json rows = { .out = out };
     struct grid grid;
     size_t before = out->length;
@@ -571,6 +571,7 @@ int table_changes(const struct core_view *view, const struct table_facts *facts,
         char round[TABLE_NUMBER_MAX], sizes[2 * TABLE_NUMBER_MAX];
         char ago[TIME_TEXT_MAX], pause[TIME_TEXT_MAX], agree[TIME_TEXT_MAX];
         char rebuild[TIME_TEXT_MAX], state[TIME_TEXT_MAX], step[TIME_TEXT_MAX];
+        char detect[TIME_TEXT_MAX];
 
         if (json) {
             json_open(&rows, NULL, '{');
@@ -580,6 +581,7 @@ int table_changes(const struct core_view *view, const struct table_facts *facts,
             json_number(&rows, "to", change->to);
             json_seconds(&rows, "ago_s", ago_us);
             json_number(&rows, "pause_us", (uint64_t)change->pause_us);
+            json_number(&rows, "detect_us", (uint64_t)change->detect_us);
             json_number(&rows, "agree_us", (uint64_t)change->agree_us);
             json_number(&rows, "rebuild_us", (uint64_t)change->rebuild_us);
             json_number(&rows, "state_us", (uint64_t)change->state_us);
@@ -589,16 +591,17 @@ int table_changes(const struct core_view *view, const struct table_facts *facts,
         }
         snprintf(sizes, sizeof(sizes), "%u -> %u", change->from, change->to);
         if (change->cause == CAUSE_COUNT)
-            grid_row(&grid, (const char *[]){ table_number(change->round, round), cause, sizes,
-                                              table_time(ago_us, ago), "-", "-", "-", "-", "-" });
-        else
             grid_row(&grid,
                      (const char *[]){ table_number(change->round, round), cause, sizes,
-                                       table_time(ago_us, ago), time_brief(change->pause_us, pause),
-                                       time_brief(change->agree_us, agree),
-                                       time_brief(change->rebuild_us, rebuild),
-                                       time_brief(change->state_us, state),
-                                       time_brief(change->first_step_us, step) });
+                                       table_time(ago_us, ago), "-", "-", "-", "-", "-", "-" });
+        else
+            grid_row(
+                &grid,
+                (const char *[]){
+                    table_number(change->round, round), cause, sizes, table_time(ago_us, ago),
+                    time_brief(change->pause_us, pause), time_brief(change->detect_us, detect),
+                    time_brief(change->agree_us, agree), time_brief(change->rebuild_us, rebuild),
+                    time_brief(change->state_us, state), time_brief(change->first_step_us, step) });
     }
     return table_end(out, before, json ? table_json_end(&rows) : grid_show(&grid, 0, out));
 }

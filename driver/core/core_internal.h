@@ -301,9 +301,9 @@ struct core_stalls {
 struct core_costs {
     struct view_change now; /* the costs of the change to the current round */
     int64_t since_us;       /* when the change began; TIME_NEVER: before this driver knew of it */
-    int64_t lost_us;        /* since when no worker trains */
-    int64_t prepare_us;     /* since when a switch is being prepared */
-    size_t size_before;     /* number of members of the last round in which all trained */
+    int64_t lost_us, noticed_us; /* since when no worker trains; when the driver knew that */
+    int64_t prepare_us;          /* since when a switch is being prepared */
+    size_t size_before;          /* number of members of the last round in which all trained */
     struct view_change kept[VIEW_CHANGES_MAX];
     size_t count;
     struct view_histogram pauses[CAUSE_COUNT][PAUSE_PHASE_COUNT];

@@ -24,12 +24,14 @@ void cost_prepare(struct core *core)
 
 /* Called when core->current is revoked: remembers since when no worker trains. If an earlier revoke
  * has set that time, and not all members have begun to train since, the earlier time stays. */
-void cost_lost(struct core *core)
+void cost_lost(struct core *core, int64_t since_us)
 {
     const struct round *round = &core->current;
 
-    if (round->entered == round->members.count || core->costs.lost_us == TIME_NEVER)
-        core->costs.lost_us = core->now_us;
+    if (round->entered != round->members.count && core->costs.lost_us != TIME_NEVER)
+        return;
+    core->costs.lost_us = since_us;
+    core->costs.noticed_us = core->now_us;
 }
 
 /* Called when core->current has begun: begins to measure the change that led to it. */
@@ -37,21 +39,23 @@ void cost_begin(struct core *core)
 {
     const struct round *round = &core->current;
     /* The moment when the driver knew that a new round was needed. For the first round that is
-     * now. */
-    int64_t known_us = core->now_us;
+     * now. `since_us`: when the members stopped, which is earlier if the failure was a silence. */
+    int64_t known_us = core->now_us, since_us;
 
     if (round->cause == CAUSE_RECOVERY)
-        known_us = core->costs.lost_us;
+        known_us = core->costs.noticed_us;
     else if (round->cause == CAUSE_SWITCH)
         known_us = core->costs.prepare_us;
+    since_us = round->cause == CAUSE_RECOVERY ? core->costs.lost_us : known_us;
     core->costs.now = (struct view_change){
         .round = round->number,
         .cause = round->cause,
         .from = (uint32_t)core->costs.size_before,
         .to = (uint32_t)round->members.count,
-        .agree_us = known_us == TIME_NEVER ? 0 : core->now_us - known_us,
+        .detect_us = since_us == TIME_NEVER ? 0 : known_us - since_us,
+        .agree_us = since_us == TIME_NEVER ? 0 : core->now_us - known_us,
     };
-    core->costs.since_us = known_us;
+    core->costs.since_us = since_us;
 }
 
 /* Returns the longer of two durations: a phase of a change takes as long as its slowest member. */
@@ -117,6 +121,7 @@ void cost_end(struct core *core)
     kept[core->costs.count++] = *cost;
     pauses = core->costs.pauses[cost->cause];
     cost_note(&pauses[PAUSE_WHOLE], cost->pause_us);
+    cost_note(&pauses[PAUSE_DETECT], cost->detect_us);
     cost_note(&pauses[PAUSE_AGREE], cost->agree_us);
     cost_note(&pauses[PAUSE_REBUILD], cost->rebuild_us);
     cost_note(&pauses[PAUSE_STATE], cost->state_us);
@@ -130,20 +135,23 @@ const char *cost_text(struct core *core, struct facts *facts)
 {
     const struct view_change *cost = &core->costs.now;
     char pause[TIME_TEXT_MAX], agree[TIME_TEXT_MAX], rebuild[TIME_TEXT_MAX], state[TIME_TEXT_MAX];
-    char step[TIME_TEXT_MAX];
+    char step[TIME_TEXT_MAX], detect[TIME_TEXT_MAX];
 
     if (!cost_is_known(core))
         return "";
     facts->cause = change_cause_name(cost->cause);
     facts->has_cost = true;
     facts->cost.pause_us = cost->pause_us;
+    facts->cost.detect_us = cost->detect_us;
     facts->cost.agree_us = cost->agree_us;
     facts->cost.rebuild_us = cost->rebuild_us;
     facts->cost.state_us = cost->state_us;
     facts->cost.first_step_us = cost->first_step_us;
-    return tell_text(core, " (%s %s: %s%s%srebuild %s, state %s, first step %s)",
+    return tell_text(core, " (%s %s: %s%s%s%s%s%srebuild %s, state %s, first step %s)",
                      change_cause_name(cost->cause), time_brief(cost->pause_us, pause),
-                     cost->cause == CAUSE_FIRST ? "" : "agree ",
+                     cost->detect_us ? "detect " : "",
+                     cost->detect_us ? time_brief(cost->detect_us, detect) : "",
+                     cost->detect_us ? ", " : "", cost->cause == CAUSE_FIRST ? "" : "agree ",
                      cost->cause == CAUSE_FIRST ? "" : time_brief(cost->agree_us, agree),
                      cost->cause == CAUSE_RECOVERY ? ", "
                      : cost->cause == CAUSE_SWITCH ? " beside it, "

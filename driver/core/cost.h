@@ -1,6 +1,7 @@
 /*
- * cost.h: what a change of the membership costs, by phase. The phases are: the time until the next
- * round is agreed on, and then the longest time that any member needed to build its connections, to
+ * cost.h: what a change of the membership costs, by phase. The phases are: the time for which the
+ * members had stood still when the driver came to know of a silent member; the time until the next
+ * round is agreed on; and then the longest time that any member needed to build its connections, to
  * get the state, and to make its first step.
  */
 #ifndef DRIVER_CORE_COST_H
@@ -11,9 +12,10 @@
 /* Notes the time at which a change begins to be prepared while the round runs. */
 void cost_prepare(struct core *core);
 
-/* The current round is revoked. If some of its members had not begun to train, the pause counts
- * from the end of the round before, because since then the members have not all trained. */
-void cost_lost(struct core *core);
+/* The current round is revoked; its members have made no step since `since_us`. If some of its
+ * members had not begun to train, the pause counts from the end of the round before, because since
+ * then the members have not all trained. */
+void cost_lost(struct core *core, int64_t since_us);
 
 /* core->current begins: its costs count from now on. */
 void cost_begin(struct core *core);

@@ -171,6 +171,31 @@ bool goodput_host_record(const struct core *core, size_t number, struct journal_
     return true;
 }
 
+/* Takes from a sum what is moved elsewhere. */
+static int64_t goodput_less(int64_t sum_us, int64_t us)
+{
+    return sum_us > us ? sum_us - us : 0;
+}
+
+/* A round was revoked whose members had made no step for a while (cost.c): this while was no
+ * training. */
+static void goodput_take_silence(struct core *core)
+{
+    struct core_goodput *goodput = &core->costs.goodput;
+    int64_t us = core->costs.noticed_us - core->costs.lost_us;
+    struct goodput_part part;
+
+    if (goodput->noticed_us == core->costs.noticed_us)
+        return;
+    goodput->noticed_us = core->costs.noticed_us;
+    if (us <= 0)
+        return;
+    part = (struct goodput_part){ us, goodput_times(us, core->current.members.count) };
+    goodput_move(goodput, GOODPUT_TRAINING, GOODPUT_RECOVERY, part);
+    goodput->trained.time_us = goodput_less(goodput->trained.time_us, part.time_us);
+    goodput->trained.worker_us = goodput_less(goodput->trained.worker_us, part.worker_us);
+}
+
 /* Called at the end of each step. Moves time to another use when it becomes known what it was,
  * chooses the use of the time from now on, and writes the sums to the journal now and then. */
 void goodput_look(struct core *core)
@@ -181,6 +206,7 @@ void goodput_look(struct core *core)
     const struct view_change *cost = costs->count ? &costs->kept[costs->count - 1] : NULL;
     enum goodput_use use;
 
+    goodput_take_silence(core);
     /* A recovery that resumes from a commit that is not newer than the beginning of the round
      * before makes all training of that round again; with a newer commit it is not known how many
      * steps were made after it. */

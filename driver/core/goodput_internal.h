@@ -29,6 +29,7 @@ struct core_goodput {
     /* The time for which no driver has seen the round `unseen_round`; 0: there is no such time. */
     uint64_t unseen_round;
     struct goodput_part unseen;
+    int64_t noticed_us;    /* costs.noticed_us of the newest revoke that is counted */
     unsigned changed;      /* bit N: the sum of the use N has changed since its newest record */
     bool stale;            /* the use has changed since the newest record */
     int64_t wall_us;       /* the time of day of the newest record; 0: there is none */

@@ -10,6 +10,7 @@
 #include "driver/core/goodput.h"
 #include "driver/core/notice.h"
 #include "driver/core/over.h"
+#include "driver/core/pace.h"
 #include "driver/core/places.h"
 #include "driver/core/progress.h"
 #include "driver/core/roster.h"
@@ -178,6 +179,8 @@ static void loss_handle(struct core *core, struct worker *worker, const struct e
     struct worker *other;
 
     ASSERT(was != WORKER_DOOMED && was != WORKER_ENDED);
+    if (ending->ended != ENDED_SILENT)
+        pace_heard(core, worker);
     loss_trace(core, worker, ending, why, to_blame);
     loss_count(core, worker, ending, why, to_blame);
     if (worker->rank != RANK_NONE && was < WORKER_LEAVING && core->job < JOB_FINISHING)

@@ -154,6 +154,11 @@ void pace_on_beat(struct core *core, struct core_host *host, const struct msg_be
     marks[1] = now;
 }
 
+void pace_heard(const struct core *core, struct worker *worker)
+{
+    worker->pulse.heard_us = core->now_us;
+}
+
 /* True: the worker is alive and was heard before, but not for SILENT_BEATS heartbeat intervals. */
 bool pace_is_silent(const struct core *core, const struct worker *worker)
 {

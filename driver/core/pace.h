@@ -11,6 +11,9 @@
 /* Takes the pulses of a heartbeat of this host's agent, as far as authority.c believes them. */
 void pace_on_beat(struct core *core, struct core_host *host, const struct msg_beat *beat);
 
+/* The agent of the worker has seen its end: until now the worker was heard. */
+void pace_heard(const struct core *core, struct worker *worker);
+
 /* True: a worker that was heard before was not heard for so long that operators are told. */
 bool pace_is_silent(const struct core *core, const struct worker *worker);
 

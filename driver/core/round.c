@@ -563,7 +563,7 @@ void round_revoke(struct core *core, const struct worker *lost, const char *why)
 
     ASSERT(round->number && core->job == JOB_RUNNING);
     round_move(round, ROUND_REVOKED);
-    cost_lost(core);
+    cost_lost(core, waits_stood_since(core, lost));
     round_stop_waiting(core);
     /* loss.c has logged just before why the member was lost, so this line does not repeat it. */
     if (lost)

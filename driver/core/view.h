@@ -82,10 +82,10 @@ struct view_change {
     uint32_t from, to;  /* the numbers of members before and after; from is 0 for the first round */
     int64_t ended_us;   /* when all members trained */
     int64_t pause_us;   /* how long members of the round before did not train, in this change */
+    int64_t detect_us;  /* how much of that had gone before the driver knew of the failure */
     int64_t agree_us;   /* the time until all members were told the round */
     int64_t rebuild_us; /* the time for connections and reset callbacks */
-    int64_t state_us;
-    int64_t first_step_us;
+    int64_t state_us, first_step_us;
 };
 
 const char *change_cause_name(enum msg_cause cause); /* CAUSE_COUNT: "unknown" */

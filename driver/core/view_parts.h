@@ -47,6 +47,7 @@ struct view_checkpoint {
  * count is of those that took longer than each bound. */
 enum pause_phase {
     PAUSE_WHOLE,
+    PAUSE_DETECT,
     PAUSE_AGREE,
     PAUSE_REBUILD,
     PAUSE_STATE,

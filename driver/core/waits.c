@@ -47,6 +47,26 @@ bool waits_is_in_round(const struct worker *worker)
     return worker->state == WORKER_MEMBER || worker->may_block_switch;
 }
 
+int64_t waits_stood_since(const struct core *core, const struct worker *lost)
+{
+    const struct core_pace *pace = &core->rounds.pace;
+    const struct round *round = &core->current;
+    const struct worker *worker;
+    int64_t since_us = core->now_us;
+
+    if (round->trains_us == TIME_NEVER)
+        return core->now_us;
+    if (lost && lost->pulse.heard_us < since_us)
+        since_us = lost->pulse.heard_us;
+    for (size_t i = 0; (worker = roster_next_member(core, round, &i));)
+        if (waits_is_waiting(core, worker) &&
+            worker->wait.said_us - worker->wait.waited_us < since_us)
+            since_us = worker->wait.said_us - worker->wait.waited_us;
+    if (COMMIT_ROUND_OF(pace->newest) == round->number && pace->newest_us > since_us)
+        since_us = pace->newest_us;
+    return since_us > round->trains_us ? since_us : round->trains_us;
+}
+
 /* The worker has made progress, so the wait that it last reported is over. */
 void waits_moved(struct worker *worker)
 {

@@ -52,6 +52,11 @@ bool waits_for_host(struct core *core, const struct core_host *host);
  * there is no such worker. *ret_count: how many such workers there are. */
 struct worker *waits_longest(const struct core *core, worker_is_fn *is, size_t *ret_count);
 
+/* Returns the moment since when the members of the current round have probably made no step: since
+ * then `lost`, a member that is dead now (NULL: none), was not heard, or a member has waited, as it
+ * has reported; and no commit was made. Now, if nothing says so. */
+int64_t waits_stood_since(const struct core *core, const struct worker *lost);
+
 /* Returns the last warning without its round: "rank 3 (b:1#4), for 5s in allreduce (number 17)".
  * "": no worker waits. The text is valid until the next event. */
 const char *waits_said(const struct core *core);

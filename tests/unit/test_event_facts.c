@@ -59,7 +59,7 @@ TEST(each_fact_is_a_field)
         .took_us = 1500,
         .left_us = 2 * TIME_S,
         .has_cost = true,
-        .cost = {1, 2, 3, 4, 5},
+        .cost = {1, 2, 3, 4, 5, 6},
         .cause = "exit code 3"
     };
     char text[EVENT_FACTS_MAX];
@@ -69,14 +69,15 @@ TEST(each_fact_is_a_field)
         t, text,
         "job=j\tkind=worker_failed\tround=7\tsize=3\tcommit=6.12\thost="
         "a\tslot=0\t"
-        "incarnation=9\toutcome=failed\ttook_us=1500\tleft_us=2000000\tpause_us=1\tagree_us=2\t"
-        "rebuild_us=3\tstate_us=4\tfirst_step_us=5\tcause=exit code 3");
+        "incarnation=9\toutcome=failed\ttook_us=1500\tleft_us=2000000\tpause_us=1\t"
+        "detect_us=2\tagree_us=3\trebuild_us=4\tstate_us=5\tfirst_step_us=6\tcause=exit code 3");
     CHECK_JSON(
         t, text,
         "{\"job\":\"j\",\"kind\":\"worker_failed\",\"round\":7,\"size\":3,"
         "\"commit\":\"6.12\",\"host\":\"a\",\"slot\":0,\"incarnation\":9,\"outcome\":\"failed\","
-        "\"took_us\":1500,\"left_us\":2000000,\"pause_us\":1,\"agree_us\":2,"
-        "\"rebuild_us\":3,\"state_us\":4,\"first_step_us\":5,\"cause\":\"exit code 3\"}");
+        "\"took_us\":1500,\"left_us\":2000000,\"pause_us\":1,\"detect_us\":2,"
+        "\"agree_us\":3,\"rebuild_us\":4,\"state_us\":5,\"first_step_us\":6,\"cause\":\"exit code "
+        "3\"}");
 }
 
 TEST(a_fact_that_is_not_known_is_left_out)

@@ -72,24 +72,28 @@ TEST(changes)
     const char *told = tell(
         T "round 1: all 4 train (first 12ms: rebuild 0s, state 1ms, first step 2ms)\n" T
           "debug: a:0#1 is ready\n" T "round 1: all 4 train\n",
-        T "round 2: all 3 train (recovery 14.4ms: agree 3.08ms, rebuild 1.5s, state 1m30s, first "
-          "step 7us)\n2026-11-21T07:36:05.000Z round 3: all 5 train (switch 151ms: agree 16.4ms "
+        T "round 2: all 3 train (recovery 14.4ms: detect 3.1s, agree 3.08ms, rebuild 1.5s, state "
+          "1m30s, first step 7us)\n2026-11-21T07:36:05.000Z round 3: all 5 train (switch 151ms: "
+          "agree 16.4ms "
           "beside it, rebuild 200us, state 50ms, first step 151ms)\n" T "round 5: all 2 train\n",
         "");
 
     CHECK(t, told);
     CHECK_HAS(t, told, "{\"began\":\"2026-11-21T07:36:04.743Z\",\"changes\":[{\"round\":1,");
-    CHECK_HAS(t, told,
-              "[{\"round\":1,\"cause\":\"first\",\"from\":0,\"to\":4,"
-              "\"ended\":\"2026-11-21T07:36:04.743Z\",\"pause_us\":12000,\"agree_us\":0,"
-              "\"rebuild_us\":0,\"state_us\":1000,\"first_step_us\":2000},{");
+    CHECK_HAS(
+        t, told,
+        "[{\"round\":1,\"cause\":\"first\",\"from\":0,\"to\":4,"
+        "\"ended\":\"2026-11-21T07:36:04.743Z\",\"pause_us\":12000,\"detect_us\":0,\"agree_us\":0,"
+        "\"rebuild_us\":0,\"state_us\":1000,\"first_step_us\":2000},{");
     CHECK_HAS(t, told,
               "{\"round\":2,\"cause\":\"recovery\",\"from\":4,\"to\":3,"
-              "\"ended\":\"2026-11-21T07:36:04.743Z\",\"pause_us\":14400,\"agree_us\":3080,"
+              "\"ended\":\"2026-11-21T07:36:04.743Z\",\"pause_us\":14400,\"detect_us\":3100000,"
+              "\"agree_us\":3080,"
               "\"rebuild_us\":1500000,\"state_us\":90000000,\"first_step_us\":7},{");
     CHECK_HAS(t, told,
               "{\"round\":3,\"cause\":\"switch\",\"from\":3,\"to\":5,"
-              "\"ended\":\"2026-11-21T07:36:05.000Z\",\"pause_us\":151000,\"agree_us\":16400,"
+              "\"ended\":\"2026-11-21T07:36:05.000Z\",\"pause_us\":151000,\"detect_us\":0,\"agree_"
+              "us\":16400,"
               "\"rebuild_us\":200,\"state_us\":50000,\"first_step_us\":151000},{");
     CHECK_HAS(t, told, "{\"round\":5,\"cause\":\"unknown\",\"from\":5,\"to\":2,");
     CHECK_INT(t, count_of(told, "\"cause\""), ==, 4);
@@ -174,7 +178,7 @@ TEST(lines_that_are_no_changes)
         told = tell("", text, "");
         CHECK(t, told);
         CHECK_HAS(t, told, "\"cause\":\"unknown\",\"from\":0,\"to\":4,");
-        CHECK_HAS(t, told, "\"pause_us\":0,\"agree_us\":0,\"rebuild_us\":0,");
+        CHECK_HAS(t, told, "\"pause_us\":0,\"detect_us\":0,\"agree_us\":0,\"rebuild_us\":0,");
     }
 }
 

@@ -92,6 +92,7 @@ static const struct view_change changed[] = {
      .to = 3,
      .ended_us = 90 * TIME_S,
      .pause_us = 1523400,
+     .detect_us = 500000,
      .agree_us = 2345,
      .rebuild_us = TIME_S,
      .state_us = 999 },
@@ -473,26 +474,28 @@ TEST(changes)
 
     CHECK_OK(t, table_changes(&view, &facts, false, &out));
     CHECK_TEXT(t, buf_text(&out),
-               "ROUND  CAUSE     SIZE    AGO    PAUSE  AGREE   REBUILD  STATE  FIRST STEP\n"
-               "1      first     0 -> 4  1m30s  165ms  0s      150ms    0s     12.3ms\n"
-               "12     recovery  4 -> 3  10s    1.52s  2.34ms  1s       999us  0s\n");
+               "ROUND  CAUSE     SIZE    AGO    PAUSE  DETECT  AGREE   REBUILD  STATE  FIRST STEP\n"
+               "1      first     0 -> 4  1m30s  165ms  0s      0s      150ms    0s     12.3ms\n"
+               "12     recovery  4 -> 3  10s    1.52s  500ms   2.34ms  1s       999us  0s\n");
     buf_clear(&out);
     CHECK_OK(t, table_changes(&view, &facts, true, &out));
-    CHECK_TEXT(t, buf_text(&out),
-               "{\"job\":\"j1\",\"changes\":["
-               "{\"round\":1,\"cause\":\"first\",\"from\":0,\"to\":4,\"ago_s\":90.000,"
-               "\"pause_us\":165000,\"agree_us\":0,\"rebuild_us\":150000,\"state_us\":0,"
-               "\"first_step_us\":12345},"
-               "{\"round\":12,\"cause\":\"recovery\",\"from\":4,\"to\":3,\"ago_s\":10.000,"
-               "\"pause_us\":1523400,\"agree_us\":2345,\"rebuild_us\":1000000,\"state_us\":999,"
-               "\"first_step_us\":0}]}\n");
+    CHECK_TEXT(
+        t, buf_text(&out),
+        "{\"job\":\"j1\",\"changes\":["
+        "{\"round\":1,\"cause\":\"first\",\"from\":0,\"to\":4,\"ago_s\":90.000,"
+        "\"pause_us\":165000,\"detect_us\":0,\"agree_us\":0,\"rebuild_us\":150000,\"state_us\":0,"
+        "\"first_step_us\":12345},"
+        "{\"round\":12,\"cause\":\"recovery\",\"from\":4,\"to\":3,\"ago_s\":10.000,"
+        "\"pause_us\":1523400,\"detect_us\":500000,\"agree_us\":2345,\"rebuild_us\":1000000,"
+        "\"state_us\":999,"
+        "\"first_step_us\":0}]}\n");
     buf_clear(&out);
     view.changes = &unknown;
     view.change_count = 1;
     CHECK_OK(t, table_changes(&view, &facts, false, &out));
     CHECK_TEXT(t, buf_text(&out),
-               "ROUND  CAUSE    SIZE    AGO  PAUSE  AGREE  REBUILD  STATE  FIRST STEP\n"
-               "5      unknown  3 -> 2  0s   -      -      -        -      -\n");
+               "ROUND  CAUSE    SIZE    AGO  PAUSE  DETECT  AGREE  REBUILD  STATE  FIRST STEP\n"
+               "5      unknown  3 -> 2  0s   -      -       -      -        -      -\n");
     buf_clear(&out);
     view.change_count = 0;
     CHECK_OK(t, table_changes(&view, &facts, false, &out));

@@ -9,6 +9,7 @@
 const KEPT_EVENTS = 3000, SHOWN_EVENTS = 400, SHOWN_CHANGES = 200, SHOWN_WORKERS = 64, SILENT_MS = 4000;
 const CAUSES = ['first', 'switch', 'recovery'];
 const PHASES = [
+  ['detect', 'detect_us', 'members stand still, and the driver does not know it yet'],
   ['agree', 'agree_us', 'members stop, and all are told of the round'],
   ['rebuild', 'rebuild_us', 'connections and reset callbacks'],
   ['state', 'state_us', 'members get the training state'],
@@ -254,10 +255,11 @@ const opened = () => chosen.change === null ? Math.max(0, ...job.changes.keys())
  */
 function detail(change) {
   const aside = change.cause === 'switch', pause = change.pause * 1000;
-  const within = PHASES.filter(([, field]) => !aside || field !== 'agree_us');
+  const met = PHASES.filter(([, field]) => field !== 'detect_us' || change.detect_us);
+  const within = met.filter(([, field]) => !aside || field !== 'agree_us');
   const sum = within.reduce((all, [, field]) => all + change[field], 0), follow = sum <= pause;
   const whole = Math.max(pause, ...within.map(([, field]) => change[field]), 1), box = make('div', 'detail');
-  const phases = PHASES.map(([name, field, what]) => [name, change[field], what]);
+  const phases = met.map(([name, field, what]) => [name, change[field], what]);
   if (aside) phases[0][2] = 'beside the training, which goes on';
   if (follow && pause - sum > pause / 20) phases.push(['rest', pause - sum, 'no member has measured this part']);
   let before = 0;
