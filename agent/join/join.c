@@ -27,6 +27,8 @@
 
 #define REDIAL_US    TIME_S /* the wait between two attempts to connect, on average */
 #define REFUSALS_MAX 4      /* the wait doubles with each refused token, but at most 4 times */
+/* a signal that comes within this time after the first is taken for the same one */
+#define SAME_SIGNAL_US (500 * TIME_MS)
 /* how long an agent that was told to end at once may take to end */
 #define HASTE_US (5 * TIME_S)
 #define STOP_MORE_US                                                            \
@@ -52,6 +54,7 @@ struct join {
     int64_t dial_at_us;                  /* DOWN: when the next attempt begins */
     int64_t beat_at_us;                  /* IN: when the next heartbeat is due */
     int64_t heard_us;                    /* when the last message of the driver came */
+    int64_t told_us;                     /* LEAVING: when the signal came; 0: there was none */
     int64_t give_up_at_us; /* no driver until this time: the process ends; TIME_NEVER: never */
     /* LEAVING: when the agent is ended at once; after that, when this process no longer waits */
     int64_t end_at_us;
@@ -350,7 +353,8 @@ static void join_on_timer(evutil_socket_t fd, short what, void *arg)
         (void)!conn_send(join->conn, &beat, NULL);
         join_arm(join);
     } else if (join->state == STATE_LEAVING && now_us >= join->end_at_us && !join->hasty) {
-        log_warning(AGENT, "the agent of this host has not ended in time, and is ended now");
+        if (now_us >= time_add(join->told_us, join->config->notice_us))
+            log_warning(AGENT, "the agent of this host has not ended in time, and is ended now");
         join->hasty = true;
         join_agent_end(&join->agent);
         join->end_at_us = time_add(now_us, HASTE_US);
@@ -372,7 +376,8 @@ static void join_on_agent_ended(void *arg)
         join_finish(join, JOIN_DONE);
 }
 
-/* SIGTERM or SIGINT: the host leaves the job in order. A second signal ends its workers at once. */
+/* SIGTERM or SIGINT: the host leaves the job in order. A second signal ends its workers at once;
+ * but a program such as timeout sends the signal to this process and again to its group. */
 static void join_on_signal(evutil_socket_t signal, short what, void *arg)
 {
     struct join *join = arg;
@@ -381,10 +386,14 @@ static void join_on_signal(evutil_socket_t signal, short what, void *arg)
     (void)signal;
     (void)what;
     if (join->state == STATE_LEAVING) {
+        if (clock_now_us() < time_add(join->told_us, SAME_SIGNAL_US))
+            return;
+        log_warning(AGENT, "a signal while this host leaves: its agent is ended at once");
         join->end_at_us = clock_now_us();
         join_arm(join);
         return;
     }
+    join->told_us = clock_now_us();
     log_info(AGENT, "this host leaves the job; its workers have %" PRId64 " s to leave in order",
              join->config->notice_us / TIME_S);
     msg.u.bye.reason = "the host was told to leave (SIGTERM)";

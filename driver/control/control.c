@@ -455,7 +455,7 @@ static const struct request requests[] = {
     { "blacklist",  0, 0, .table = table_blacklist },
     { "events",     0, 1, .carry_out = request_events },
     { "drain",      1, 2, .event = EVENT_DRAIN,   .done = "is being drained" },
-    { "undrain",    1, 1, .event = EVENT_UNDRAIN, .done = "is not drained" },
+    { "undrain",    1, 1, .event = EVENT_UNDRAIN, .done = "may be used again" },
     { "clear",      1, 1, .event = EVENT_CLEAR,   .done = "its failures are forgotten" },
     { "rekey",      0, 0, .carry_out = request_rekey },
     { "tokens",     0, 0, .table = table_tokens },

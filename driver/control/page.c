@@ -171,7 +171,7 @@ static int page_act(struct page *page, struct web_client *client, const struct h
         /* The bit PAGE_ASK tells requests of the page from those of control.c. */
         event.ask = PAGE_ASK | ++page->last_ask;
         snprintf(done, sizeof(done), "%.*s %s\n", HTTP_BODY_MAX / 2, head->body,
-                 kind == EVENT_DRAIN ? "is being drained" : "is not drained");
+                 kind == EVENT_DRAIN ? "is being drained" : "may be used again");
     }
     if (rc)
         return web_answer_text(client, 503, "the driver has no memory for the request\n");

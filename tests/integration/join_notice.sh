@@ -38,6 +38,15 @@ await join-b.log 'its workers have (50|49) s to leave'
 join_left b
 if grep -q 'is revoked' "$err"; then die "a round was revoked: $(grep 'is revoked' "$err")"; fi
 
+# a signal that comes twice, as `timeout` sends it to the process and to its group, is one signal
+join_host c '' "127.0.0.1:$port"
+await_round 2
+kill -TERM "${joined[c]}"
+kill -TERM "${joined[c]}"
+await_round 1
+join_left c
+if grep -qE 'is revoked|killed by' "$err"; then die "the second signal has ended a worker: $(grep -E 'is revoked|killed by' "$err")"; fi
+
 # a host that has gone after a notice comes back as another machine
 join_host b '' "127.0.0.1:$port"
 await_round 2

@@ -217,7 +217,7 @@ for _ in 1 2; do
 done
 trains 2
 get "${page}undrain" -d 127.0.0.2 -H "Authorization: Bearer $token"
-has '127.0.0.2 is not drained'
+has '127.0.0.2 may be used again'
 trains 4 2
 get "${page}drain" -d nowhere -H "Authorization: Bearer $token"
 has 'HTTP/1.1 404 '

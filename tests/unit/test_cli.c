@@ -240,7 +240,7 @@ TEST_FLAGS(asks_the_only_driver, TEST_NO_TORTURE)
     CHECK_INT(t, status, ==, 0);
     CHECK_TEXT(t, said, "a:1: is being drained within 30s\n");
     CHECK(t, ask("undrain --json a"));
-    CHECK_TEXT(t, said, "{\"ok\":true,\"text\":\"a: is not drained\"}\n");
+    CHECK_TEXT(t, said, "{\"ok\":true,\"text\":\"a: may be used again\"}\n");
     CHECK(t, ask("blacklist clear a"));
     CHECK_TEXT(t, said, "a: its failures are forgotten\n");
     CHECK(t, ask("drain x"));

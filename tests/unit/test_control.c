@@ -263,7 +263,7 @@ TEST_FLAGS(a_drain_says_which_workers_stay, TEST_NO_TORTURE)
                "a:1: is being drained; 1 worker that must leave stays for now, as fewer than "
                "--min-np 0 would be left");
     CHECK(t, ask(&asker[2], "undrain", "a:1", NULL));
-    CHECK_TEXT(t, asker[2].text, "a:1: is not drained");
+    CHECK_TEXT(t, asker[2].text, "a:1: may be used again");
 }
 
 /* Each command reaches the core as an event with its host, slot and time; the core's answer comes
@@ -329,7 +329,7 @@ TEST_FLAGS(late_answers_find_their_asker, TEST_SURVIVES_ALLOC)
     CHECK(t, !is_done(&asker[0]));
     control_reply(desk.control, asks[0], 0, "");
     UNTIL(is_done(&asker[0]));
-    CHECK_TEXT(t, asker[0].text, "a: is not drained");
+    CHECK_TEXT(t, asker[0].text, "a: may be used again");
 }
 
 /* Each of four clients waits for new keys: one as text, one as JSON, one that has gone, and one

@@ -354,7 +354,7 @@ TEST(drains_undrains_and_stops)
     /* twice the same, and from the page itself, which a browser names as the origin */
     CHECK_HAS(t, post("/drain", LOCAL BEARER "Origin: http://127.0.0.1:9470\r\n", "node7:3"),
               "\r\n\r\nnode7:3 is being drained\n");
-    CHECK_HAS(t, post("/undrain", LOCAL BEARER, "node7"), "\r\n\r\nnode7 is not drained\n");
+    CHECK_HAS(t, post("/undrain", LOCAL BEARER, "node7"), "\r\n\r\nnode7 may be used again\n");
     CHECK_INT(t, asked.kind, ==, EVENT_UNDRAIN);
     CHECK_INT(t, asked.slot, ==, EVENT_WHOLE_HOST);
     CHECK_HAS(t, post("/drain", LOCAL BEARER, "x"), "404 Not Found\r\n");
