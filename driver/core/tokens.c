@@ -157,7 +157,9 @@ void tokens_on_event(struct core *core, const struct event *event)
         record->code = TOKEN_REVOKED;
         record->text = tell_text(core, "%.8s", token->text);
         CORE_TRACE(core, FACTS(.kind = KIND_TOKEN_REVOKED),
-                   "token %.8s: is revoked; hosts that have joined with it stay", token->text);
+                   "token %.8s: is revoked; hosts that have joined with it stay while they are "
+                   "connected",
+                   token->text);
     }
     token->revoked = true;
     tell_reply(core, event->ask, 0, "");
