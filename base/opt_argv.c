@@ -205,10 +205,10 @@ int opt_argv(struct opt_set *set, int argc, char *const *argv, int *ret_rest, st
     size_t longs = set->count * LONGS_PER_ROW;
     int rc = opt_stage_init(&line.stage, set, OPT_COMMAND_LINE, err);
 
+    arena_init(&line.copies, SIZE_MAX);
     /* Makes getopt's tables of long and short options from the option table. "+": stop at the first
      * word that is no option, even with POSIXLY_CORRECT unset. ":": report a missing value apart
      * from an unknown option. */
-    arena_init(&line.copies, SIZE_MAX);
     if (!rc) {
         line.longs = mem_zalloc_array(longs + 1, sizeof(*line.longs));
         line.negated = mem_zalloc_array(longs, sizeof(*line.negated));

@@ -326,6 +326,15 @@ static void join_dial(struct join *join)
     }
 }
 
+/* The host leaves, and its agent is ended at once; this process waits for that, but not long. */
+static void join_end_hastily(struct join *join)
+{
+    join->hasty = true;
+    join_agent_end(&join->agent);
+    join->end_at_us = time_add(clock_now_us(), HASTE_US);
+    join_arm(join);
+}
+
 /* The deadline that join_arm has set has come: does what is due in the present state. */
 static void join_on_timer(evutil_socket_t fd, short what, void *arg)
 {
@@ -353,12 +362,8 @@ static void join_on_timer(evutil_socket_t fd, short what, void *arg)
         (void)!conn_send(join->conn, &beat, NULL);
         join_arm(join);
     } else if (join->state == STATE_LEAVING && now_us >= join->end_at_us && !join->hasty) {
-        if (now_us >= time_add(join->told_us, join->config->notice_us))
-            log_warning(AGENT, "the agent of this host has not ended in time, and is ended now");
-        join->hasty = true;
-        join_agent_end(&join->agent);
-        join->end_at_us = time_add(now_us, HASTE_US);
-        join_arm(join);
+        log_warning(AGENT, "the agent of this host has not ended in time, and is ended now");
+        join_end_hastily(join);
     } else if (join->state == STATE_LEAVING && now_us >= join->end_at_us) {
         join_finish(join, JOIN_LOST);
     } else {
@@ -388,9 +393,13 @@ static void join_on_signal(evutil_socket_t signal, short what, void *arg)
     if (join->state == STATE_LEAVING) {
         if (clock_now_us() < time_add(join->told_us, SAME_SIGNAL_US))
             return;
-        log_warning(AGENT, "a signal while this host leaves: its agent is ended at once");
-        join->end_at_us = clock_now_us();
-        join_arm(join);
+        if (!join->hasty) {
+            log_warning(AGENT, "a signal while this host leaves: its agent is ended at once");
+            join_end_hastily(join);
+        } else { /* one more signal: this process does not wait for its agent either */
+            join->end_at_us = clock_now_us();
+            join_arm(join);
+        }
         return;
     }
     join->told_us = clock_now_us();

@@ -29,8 +29,8 @@ bool elect_awaits_end(struct core *core);
 
 /* Returns the newest commit that only an agent keeps: the agent is connected, and no worker that
  * was a member is still in the slot of the commit. The commit `except` (0: none) is left out.
- * Returns 0 if the job could resume from no such commit, and also while an agent has still to send
- * the message EXITED about a dead worker, because EXITED may name a newer commit. */
+ * Returns 0 if the job could resume from no such commit, and also while elect_awaits_end is true.
+ */
 uint64_t elect_kept(const struct core *core, uint64_t except);
 
 /* Returns the connected agents that keep this commit, as the sources of a ROUND that names no

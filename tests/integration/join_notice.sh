@@ -47,6 +47,23 @@ await_round 1
 join_left c
 if grep -qE 'is revoked|killed by' "$err"; then die "the second signal has ended a worker: $(grep -E 'is revoked|killed by' "$err")"; fi
 
+# a later signal ends the agent at once: a frozen worker would keep the host for the whole notice
+workers | sort >before
+join_host d '' "127.0.0.1:$port"
+await_round 2
+frozen=$(workers | sort | comm -13 before -)
+kill -STOP "$frozen"
+join_leave d
+until grep -q 'a signal while this host leaves: its agent is ended at once' join-d.log; do
+  is_alive "${joined[d]}" || die "host d has gone without the second signal: $(cat join-d.log)"
+  join_leave d
+  read -rt 0.1 <> <(:) || true
+done
+await_end "${joined[d]}" || die 'host d does not end after the second signal'
+! is_alive "$frozen" || die 'the worker of host d has outlived it'
+if grep -q 'has not ended in time' join-d.log; then die "no time was over: $(cat join-d.log)"; fi
+await_round 1
+
 # a host that has gone after a notice comes back as another machine
 join_host b '' "127.0.0.1:$port"
 await_round 2
