@@ -53,6 +53,25 @@ static bool stage_set(struct stage *stage)
     return true;
 }
 
+/* Waits until the environment of a process that has just been started can be read: the spawn is
+ * over when its descriptors are closed, a moment before that. False: the process is gone. */
+static bool await_environment(pid_t pid)
+{
+    char path[64], byte;
+    ssize_t got = 0;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+    while (!got) {
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return false;
+        got = read(fd, &byte, 1);
+        close(fd);
+    }
+    return got > 0;
+}
+
 /* Starts a program under this name. 0: it could not be started. */
 static pid_t enact(struct stage *stage, const char *name, bool session, const char *folder,
                    const char *host, const char *slot, const char *incarnation)
@@ -74,7 +93,7 @@ static pid_t enact(struct stage *stage, const char *name, bool session, const ch
     if (stage->cast_count == CAST_MAX || process_spawn(&spec, &pid, NULL))
         return 0;
     stage->cast[stage->cast_count++] = pid;
-    return pid;
+    return await_environment(pid) ? pid : 0;
 }
 
 static const struct proc_info *seen(const struct proc_scan *scan, pid_t pid)
