@@ -323,7 +323,8 @@ TEST_FLAGS(a_request_that_hangs_is_broken_off_and_sent_again, TEST_NO_TORTURE)
     add("one");
     await_requests(t, 2);
     finish(t);
-    CHECK_INT(t, came("one"), ==, 2);
+    /* On a busy machine the answer to the second request may be late, too. */
+    CHECK_INT(t, came("one"), >=, 2);
     CHECK_HAS(t, log_kept(), "it is sent again, and the job goes on: 127.");
     CHECK_HAS(t, log_kept(), "imed out");
     CHECK_HAS(t, log_kept(),
