@@ -20,9 +20,9 @@
 #include <string.h>
 
 #define CONNECT_US (500 * TIME_MS)
-#define REQUEST_US (500 * TIME_MS)
-#define READ_US    (5 * TIME_S) /* a page of a journal may be long */
-#define SIGN_IN_US (2 * TIME_S) /* etcd makes the check of a password slow on purpose */
+#define REQUEST_US (500 * TIME_MS) /* a quarter of the lease, if that is less */
+#define READ_US    (5 * TIME_S)    /* a page of a journal may be long */
+#define SIGN_IN_US (2 * TIME_S)    /* etcd makes the check of a password slow on purpose */
 /* the wait after all servers were asked, before the first is asked again */
 #define PAUSE_US     (100 * TIME_MS)
 #define TOKEN_MAX    512
@@ -35,6 +35,7 @@ struct etcd {
     struct http_client *http;
     size_t server; /* the server that is asked next */
     int64_t patience_us;
+    int64_t request_us; /* the limit of a request that is short and is not for a sign-in */
     char user[ETCD_USER_MAX + 1]; /* the calls are made without a user */
     char *password_file;
     char authorization[TOKEN_MAX + 32]; /* the HTTP header with the token; "": not signed in */
@@ -70,6 +71,9 @@ int etcd_create(const struct etcd_store_config *config, struct etcd **ret_etcd, 
         return rc;
     }
     snprintf(etcd->user, sizeof(etcd->user), "%s", config->user ? config->user : etcd->url.user);
+    etcd->request_us = REQUEST_US;
+    if (config->lease_us && config->lease_us / 4 < REQUEST_US)
+        etcd->request_us = config->lease_us / 4;
     *ret_etcd = etcd;
     return 0;
 }
@@ -189,9 +193,10 @@ static int etcd_ask(struct etcd *etcd, const char *path, struct span body, json_
                                     .body = body.at,
                                     .body_length = body.length,
                                     .body_to = &etcd->answer,
-                                    .limit_us = !strcmp(path, "kv/range")            ? READ_US
-                                                : !strcmp(path, "auth/authenticate") ? SIGN_IN_US
-                                                                                     : REQUEST_US };
+                                    .limit_us = !strcmp(path, "kv/range") ? READ_US
+                                                : !strcmp(path, "auth/authenticate")
+                                                    ? SIGN_IN_US
+                                                    : etcd->request_us };
     int rc;
 
     snprintf(url, sizeof(url), "%s/v3/%s", server, path);
