@@ -1,8 +1,7 @@
 /*
- * facts.h: the facts of a line of a trace, for programs: what kind of event the line tells of, and
- * the round, host, slot, worker, cause and durations that it names. The module that adds a line to
- * its trace gives the facts with it, so no program has to read them out of the text.
- * Programs read the names of the kinds (docs/events.md). A name never changes or goes away.
+ * facts.h: the facts of a line of a trace, for programs: its kind of event, and the round, host,
+ * slot, worker, cause and durations that it names. The module that adds the line gives them, so no
+ * program has to read them out of the text. The name of a kind (docs/events.md) never changes.
  */
 #ifndef BASE_FACTS_H
 #define BASE_FACTS_H
@@ -29,6 +28,7 @@
     KIND(CHECKPOINTS_FOUND, "checkpoints_found")       \
     KIND(CHECKPOINTS_MISSING, "checkpoints_missing")   \
     KIND(COMMIT_MISSING, "commit_missing")             \
+    KIND(COOLDOWN_OVER, "cooldown_over")               \
     KIND(DISCOVERY_FAILED, "discovery_failed")         \
     KIND(DISCOVERY_WORKS, "discovery_works")           \
     KIND(DRAIN_BEGUN, "drain_begun")                   \

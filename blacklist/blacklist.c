@@ -29,6 +29,7 @@ struct blacklist_entry {
     /* running time without a failure that was counted and has not forgiven a failure yet; less than
      * policy.decay_us */
     int64_t healthy_us;
+    bool cooling; /* a cooldown has begun, and blacklist_next_cooled has not told of its end */
     struct numbers restarts;
     struct numbers incarnations;
     char reason[LIMIT_REASON_BYTES + 1];
@@ -43,6 +44,7 @@ static void entry_clear(struct blacklist_entry *entry, int64_t now_us)
     entry->until_us = now_us;
     entry->settled_us = now_us;
     entry->healthy_us = 0;
+    entry->cooling = false;
     entry->restarts.count = 0;
     entry->reason[0] = '\0';
 }
@@ -226,11 +228,12 @@ static void blacklist_trace(const struct blacklist *blacklist, const struct blac
               blacklist_sentence(&verdict, now_us, text));
 }
 
-/* A cooldown of this entry begins: earliest_us becomes its end, if that is earlier. Until
+/* A cooldown of this entry may have begun: earliest_us becomes its end, if that is earlier. Until
  * earliest_us no cooldown ends, so blacklist_deadline need not search the entries before. */
-static void blacklist_note_cooldown(struct blacklist *blacklist,
-                                    const struct blacklist_entry *entry)
+static void blacklist_note_cooldown(struct blacklist *blacklist, struct blacklist_entry *entry,
+                                    int64_t now_us)
 {
+    entry->cooling = entry->until_us > now_us && entry->until_us != TIME_NEVER;
     if (entry->until_us < blacklist->earliest_us)
         blacklist->earliest_us = entry->until_us;
 }
@@ -288,7 +291,7 @@ static void blacklist_charge(struct blacklist *blacklist, struct blacklist_entry
             entry->until_us =
                 now_us + policy_cooldown_us(policy, entry->failures, policy_jitter_us(policy, rng));
     }
-    blacklist_note_cooldown(blacklist, entry);
+    blacklist_note_cooldown(blacklist, entry, now_us);
     entry_export(entry, moment, &ret_change->record);
     blacklist_trace(blacklist, entry, TRACE_WARNING, KIND_FAILURE_COUNTED,
                     event->counted ? "failed" : "failed too", now_us);
@@ -444,7 +447,7 @@ int blacklist_load(struct blacklist *blacklist, const struct blacklist_record *r
         entry->restarts.item[i] = entry_from_wall_us(record->restarts.item[i], moment);
     entry->incarnations = record->incarnations;
     memcpy(entry->reason, record->reason, sizeof(entry->reason));
-    blacklist_note_cooldown(blacklist, entry);
+    blacklist_note_cooldown(blacklist, entry, moment.now_us);
     blacklist_trace(blacklist, entry, TRACE_DETAIL, KIND_FAILURE_REMEMBERED, "loaded",
                     moment.now_us);
     return 0;
@@ -498,10 +501,32 @@ int64_t blacklist_deadline(struct blacklist *blacklist, int64_t now_us)
         return blacklist->earliest_us;
     blacklist->earliest_us = TIME_NEVER;
     for (size_t i = 0; i < blacklist->entries.count; i++) {
-        if (blacklist->entries.items[i]->until_us > now_us)
-            blacklist_note_cooldown(blacklist, blacklist->entries.items[i]);
+        int64_t until_us = blacklist->entries.items[i]->until_us;
+
+        if (until_us > now_us && until_us < blacklist->earliest_us)
+            blacklist->earliest_us = until_us;
     }
     return blacklist->earliest_us;
+}
+
+/* Returns the host of the next entry whose cooldown has ended, and of which no call has told
+ * before. NULL: there is none. */
+const char *blacklist_next_cooled(struct blacklist *blacklist, int64_t now_us, size_t *index,
+                                  uint32_t *ret_slot)
+{
+    /* No cooldown has ended since blacklist_deadline has searched the entries. */
+    if (blacklist->earliest_us > now_us)
+        return NULL;
+    while (*index < blacklist->entries.count) {
+        struct blacklist_entry *entry = blacklist->entries.items[(*index)++];
+
+        if (!entry->cooling || entry->until_us > now_us)
+            continue;
+        entry->cooling = false;
+        *ret_slot = entry->slot;
+        return entry->host;
+    }
+    return NULL;
 }
 
 /* Writes the verdict as text for an operator, such as "cooling for 8.5s more after 2 failures: exit

@@ -7,11 +7,11 @@
  *       ^---------------------------'            ^-----------------------------------'
  *             its time is over                               cleared
  *
- * A slot may be used when neither it nor its host is cooling or barred. A cooldown ends by itself
- * when its time has passed. A failure while the slot or its host is cooling or barred goes to the
- * history, but it does not count and makes no cooldown longer: many workers that die of one cause
- * are one failure. An entry remembers the incarnations of its failures (the latest
- * LIMIT_BLACKLIST_REMEMBERED), so that a failure whose report comes twice or late counts once.
+ * A slot may be used when neither it nor its host is cooling or barred. A cooldown ends by itself.
+ * A failure while the slot or its host is cooling or barred goes to the history, but it does not
+ * count and makes no cooldown longer: many workers that die of one cause are one failure. An entry
+ * remembers the incarnations of its latest LIMIT_BLACKLIST_REMEMBERED failures, so that a failure
+ * whose report comes twice or late counts once.
  *
  * Strings are copied. Entries are sorted by host, then by slot; that of the whole host comes last.
  */
@@ -61,21 +61,17 @@ int blacklist_failure(struct blacklist *blacklist, const struct blacklist_failur
                       struct blacklist_moment moment, struct rng *rng,
                       struct blacklist_change *ret_change, struct hvd_err *err) MUST_CHECK;
 
-/*
- * A worker has run on this slot since `since_us`: for each policy.decay_us of healthy running, the
+/* A worker has run on this slot since `since_us`: for each policy.decay_us of healthy running, the
  * slot and its host are each forgiven one failure. No time counts twice. The core calls this when a
  * worker ends, before it reports a failure. Returns the number of records in ret_changed. The
- * caller need not store these records: a lost record costs only its forgiveness.
- */
+ * caller need not store these records: a lost record costs only its forgiveness. */
 size_t blacklist_healthy(struct blacklist *blacklist, const char *host, uint32_t slot,
                          int64_t since_us, struct blacklist_moment moment,
                          struct blacklist_record ret_changed[2]);
 
-/*
- * The operator forgives everything: failures, cooldown and bar are removed. The incarnations stay
+/* The operator forgives everything: failures, cooldown and bar are removed. The incarnations stay
  * known, so that a late report does not bring a failure back. HVD_E_NOTFOUND when the host or slot
- * has no entry.
- */
+ * has no entry. */
 int blacklist_clear(struct blacklist *blacklist, const char *host, uint32_t slot,
                     struct blacklist_moment moment, struct blacklist_change *ret_change,
                     struct hvd_err *err) MUST_CHECK;
@@ -108,9 +104,13 @@ struct blacklist_verdict {
 struct blacklist_verdict blacklist_verdict(const struct blacklist *blacklist, const char *host,
                                            uint32_t slot, int64_t now_us);
 
-/* Returns the end of the earliest cooldown; TIME_NEVER: there is no cooldown. The blacklist is not
- * const, because it keeps the answer for later calls. */
+/* Returns the end of the earliest cooldown (TIME_NEVER: none), and keeps it for later calls. */
 int64_t blacklist_deadline(struct blacklist *blacklist, int64_t now_us);
+
+/* Returns the host (borrowed) of the next cooldown that is over; NULL: no further one. Each one is
+ * returned once. *index is 0 at first. Called before blacklist_deadline, which forgets them. */
+const char *blacklist_next_cooled(struct blacklist *blacklist, int64_t now_us, size_t *index,
+                                  uint32_t *ret_slot);
 
 /* Writes one sentence for operators: "cooling for 19.3s more after 2 failures: exit code 1". */
 #define BLACKLIST_SENTENCE_MAX (LIMIT_REASON_BYTES + 128)

@@ -209,6 +209,9 @@ static bool core_is_due(struct core *core, int64_t at_us)
 static void core_expire(struct core *core)
 {
     struct worker *worker;
+    char key[BLACKLIST_KEY_TEXT_MAX];
+    const char *host;
+    uint32_t slot;
 
     if (core->now_us < core->step.due_us)
         return;
@@ -239,6 +242,11 @@ static void core_expire(struct core *core)
             loss_kill(core, worker, limit->late, false /* not excused: the worker is to blame */,
                       core->config.kill_grace_us);
     }
+    for (size_t i = 0; (host = blacklist_next_cooled(&core->blacklist, core->now_us, &i, &slot));)
+        CORE_TRACE(core,
+                   FACTS(.kind = KIND_COOLDOWN_OVER, .host = host,
+                         .has_slot = slot != BLACKLIST_WHOLE_HOST, .slot = slot),
+                   "the cooldown of %s is over", blacklist_key_format(host, slot, key));
     core_want_timer(core, blacklist_deadline(&core->blacklist, core->now_us));
     core_want_slots(core); /* a cooldown may have ended */
     stall_expire(core);

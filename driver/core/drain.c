@@ -50,6 +50,8 @@ static void drain_until(struct core *core, struct core_host *host, uint32_t slot
                             .host = host->name,
                             .has_slot = slot != EVENT_WHOLE_HOST,
                             .slot = slot,
+                            .size = slot == EVENT_WHOLE_HOST ? host->taken
+                                                             : host->slots[slot].worker != NULL,
                             .cause = who,
                             .left_us = left_us };
     /* An operator knows of the own drain; a machine that goes away is news. */

@@ -48,10 +48,18 @@ void operator_on_drain(struct core *core, const struct event *event)
 void operator_on_undrain(struct core *core, const struct event *event)
 {
     struct core_host *host = operator_find_slot(core, event);
+    bool whole = event->slot == EVENT_WHOLE_HOST;
+    char key[BLACKLIST_KEY_TEXT_MAX];
 
     if (!host) /* operator_find_slot has answered the operator */
         return;
-    if (event->slot == EVENT_WHOLE_HOST)
+    if (whole ? host->draining || roster_is_drained(host) : host->slots[event->slot].draining)
+        CORE_TRACE(core,
+                   FACTS(.kind = KIND_DRAIN_ENDED, .host = host->name, .has_slot = !whole,
+                         .slot = event->slot, .cause = "an operator"),
+                   "the drain of %s is over: an operator",
+                   blacklist_key_format(host->name, event->slot, key));
+    if (whole)
         drain_end_all(core, host);
     else
         drain_end(core, host, event->slot);

@@ -111,7 +111,8 @@ for event in events:
     assert event["severity"] in ("error", "warning", "info", "debug") and event["job"] and "kind" in event, event
 one("round_begun", round=1, cause="first", size=4)
 assert one("round_trains", round=1)["rebuild_us"] >= 0
-one("drain_begun", host="127.0.0.2", slot=1)
+one("drain_begun", host="127.0.0.2", slot=1, size=1)
+one("drain_ended", host="127.0.0.2", slot=1, cause="an operator")
 assert "slot" not in one("drain_begun", host="127.0.0.2", left_us=30000000)
 failed = one("worker_failed", host="127.0.0.1", severity="warning")
 assert "SIGKILL" in failed["cause"] and failed["slot"] in (0, 1) and failed["incarnation"] > 0, failed

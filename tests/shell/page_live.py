@@ -122,11 +122,58 @@ def message(text, hosts, workers, changes):
                     "text": f"{text} 8"} for i in list(range(1, 20)) + list(range(30, 40))]}
 
 
+def reasons():
+    """A message with changes of which each has another reason, and the reasons that the page should show."""
+    whole, events, changes, because = message("host", 5, 5, 1), [], [], {}
+
+    def tell(kind, number, text, **facts):
+        events.append({"kind": kind, "round": number, "number": len(events) + 1, "time": whole["now"],
+                       "severity": "debug" if kind in ("worker_ready", "round_prepared") else "info", "text": text, **facts})
+
+    def change(number, cause, size, to, reason, meanwhile=None):
+        if cause == "switch":
+            tell("round_prepared", number, "is prepared")
+        if meanwhile:
+            tell(**meanwhile)
+        tell("round_begun", number, "begins", cause=cause)
+        tell("round_trains", number, "trains", size=to)
+        changes.append({"round": number, "cause": cause, "from": size, "to": to, "ago_s": 100.0 - number, "pause_us": 1,
+                        "agree_us": 1, "rebuild_us": 1, "state_us": 1, "first_step_us": 1})
+        because[number] = reason
+
+    change(1, "first", 0, 3, "the first round")
+    tell("worker_failed", 1, "b:0#2 dies", host="b", slot=0, incarnation=2)
+    tell("round_revoked", 1, "is revoked", host="b", slot=0, incarnation=2, cause="b:0#2 dies")
+    change(2, "recovery", 3, 2, "b:0#2 dies")
+    tell("drain_begun", 2, "d, which has no worker, is drained", host="d")
+    tell("cooldown_over", 2, "the cooldown of b:0 is over", host="b", slot=0)
+    tell("worker_ready", 2, "b:0#4 is ready", host="b", slot=0, incarnation=4)
+    change(3, "switch", 2, 3, "the cooldown of b:0 is over")
+    tell("worker_failed", 3, "b:1#5 dies at its start", host="b", slot=1, incarnation=5)
+    tell("cooldown_over", 3, "the cooldown of b:1 is over", host="b", slot=1)
+    tell("worker_ready", 3, "b:1#6 is ready", host="b", slot=1, incarnation=6)
+    change(4, "switch", 3, 4, "the cooldown of b:1 is over")
+    tell("hosts_changed", 4, "hosts: +e:1")
+    tell("worker_ready", 4, "e:0#7 is ready", host="e", slot=0, incarnation=7)
+    change(5, "switch", 4, 5, "hosts: +e:1", {"kind": "drain_begun", "number": 4, "text": "a is drained", "host": "a", "size": 1})
+    change(6, "switch", 5, 4, "a is drained")
+    tell("worker_failed", 6, "c:1#8 dies at its start", host="c", slot=1, incarnation=8)
+    tell("worker_failed", 6, "e:0#7 dies", host="e", slot=0, incarnation=7)
+    tell("round_revoked", 6, "is revoked", host="e", slot=0, incarnation=7, cause="e:0#7 dies")
+    change(7, "recovery", 4, 3, "e:0#7 dies")
+    tell("drain_ended", 7, "the drain of a is over", host="a")
+    tell("worker_ready", 7, "a:0#9 is ready", host="a", slot=0, incarnation=9)
+    change(8, "switch", 3, 4, "the drain of a is over")
+    whole["changes"]["changes"], whole["events"] = changes, events
+    return whole, because
+
+
 def made(path, pictures=None):
     html = open(path, "rb").read()
     worlds = {"/hostile": message(HOSTILE, 3, 12, 5), "/large": message("node-of-the-cluster", 250, 1000, 64),
               "/still": message("node-of-the-cluster", 3, 12, 5)}
     worlds["/still"]["status"]["newest_age_s"] = 12.3
+    whole, because = reasons()
 
     class Answer(http.server.BaseHTTPRequestHandler):
         """No policy protects the page here: it must not need one."""
@@ -136,7 +183,7 @@ def made(path, pictures=None):
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream" if live else "text/html; charset=utf-8")
             self.end_headers()
-            self.wfile.write(f"data: {json.dumps(worlds[world])}\n\n".encode() if live else html)
+            self.wfile.write(f"data: {json.dumps(worlds.get(world, whole))}\n\n".encode() if live else html)
 
         def log_message(self, *_):
             pass
@@ -176,6 +223,12 @@ def made(path, pictures=None):
             if wrong:
                 browser.fail(f"{world}: phases are drawn longer than the pause: {wrong[:5]}")
             page_look.look(page, world, pictures and f"{pictures}{world}")
+        page.open(f"http://127.0.0.1:{server.server_port}/reasons/")
+        page.await_text(["the first round"])
+        rows = page.value("[...document.querySelectorAll('#changes .row')].map(e => [e.querySelector('span').textContent, e.querySelector('.because').textContent])")
+        said = {int(number): reason for number, reason in rows}
+        if said != because:
+            browser.fail(f"the reasons for the changes are {said} in place of {because}")
         server.shutdown()
 
 

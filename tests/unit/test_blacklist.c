@@ -469,6 +469,57 @@ TEST(the_deadline_is_the_earliest_end)
     CHECK_INT(t, blacklist_deadline(&blacklist, ends[2]), ==, TIME_NEVER);
 }
 
+/* Returns the host of the next cooldown that is over, and its slot; NULL: there is none. */
+static const char *cooled(int64_t now_us, uint32_t *ret_slot)
+{
+    size_t index = 0;
+    const char *host = blacklist_next_cooled(&blacklist, now_us, &index, ret_slot);
+
+    blacklist_deadline(&blacklist, now_us);
+    return host;
+}
+
+TEST(the_end_of_a_cooldown_is_told_once)
+{
+    int64_t ends[2];
+    uint32_t slot = 0;
+
+    start(NULL);
+    CHECK_OK(t, fail("a", 0, 1, 0));
+    CHECK_OK(t, fail("b", HOST, 2, 30 * S));
+    ends[0] = verdict("a", 0, 0).until_us;
+    ends[1] = verdict("b", HOST, 30 * S).until_us;
+    CHECK(t, !cooled(ends[0] - 1, &slot));
+    CHECK_TEXT(t, cooled(ends[0], &slot), "a");
+    CHECK_INT(t, slot, ==, 0);
+    CHECK(t, !cooled(ends[0], &slot));
+    CHECK_TEXT(t, cooled(ends[1] + S, &slot), "b");
+    CHECK_INT(t, slot, ==, HOST);
+    CHECK(t, !cooled(ends[1] + S, &slot));
+}
+
+TEST(a_cooldown_that_is_cleared_does_not_end)
+{
+    uint32_t slot = 0;
+
+    start(NULL);
+    CHECK_OK(t, fail("a", 0, 1, 0));
+    CHECK_OK(t, blacklist_clear(&blacklist, "a", 0, at(S, WALL), &change, NULL));
+    CHECK(t, !cooled(TIME_MIN, &slot));
+    CHECK_OK(t, fail("a", 0, 2, TIME_MIN));
+    CHECK(t, !cooled(TIME_MIN, &slot));
+    CHECK_TEXT(t, cooled(2 * TIME_MIN, &slot), "a");
+}
+
+TEST(a_bar_does_not_end)
+{
+    uint32_t slot = 0;
+
+    start(for_ever);
+    CHECK_OK(t, fail("a", 0, 1, 0));
+    CHECK(t, !cooled(TIME_HOUR, &slot));
+}
+
 TEST(entries_come_by_host_then_slot)
 {
     static const struct {

@@ -20,15 +20,17 @@ const USES = {
   waiting: 'waiting for workers', lost_steps: 'steps made again', no_driver: 'without a driver', ending: 'ending',
 };
 const SEVERITIES = ['error', 'warning', 'info', 'debug'];
-/* The kinds of events that are the reason for a change; docs/events.md has all kinds. */
-const REASONS = ['worker_failed', 'host_lost', 'hosts_changed', 'host_joined', 'host_left', 'drain_begun', 'drain_ended'];
+/* The kinds of events that are the reason for a change, docs/events.md has all kinds: what makes members recover, what lets a
+ * worker be launched on the host that the event names, and what makes workers leave. A list of hosts may do both. */
+const LOSSES = ['worker_failed', 'host_lost'], GAINS = ['host_joined', 'drain_ended', 'cooldown_over', 'failure_forgotten'];
+const LEAVES = ['drain_begun', 'host_left'], REASONS = [...LOSSES, ...GAINS, ...LEAVES, 'hosts_changed'];
 const SHOWN_REASONS = 2, TAKEOVER_MS = 60000;
 /* A speed is measured over at least SPEED_MS, so that a job has at most SPEEDS of them. */
 const SPEED_MS = 10000, SPEEDS = 120, HOUR_S = 3600;
 /* EVERY_SLOT is the max_np of a job without an upper limit; live.c holds it to LIMIT_WORKERS. */
 const SHOWN_WHYS = 4, EVERY_SLOT = 131072;
 
-const job = { changes: new Map(), events: [], reasons: [], ready: [], takeovers: [], listsAnew: false, marks: [], slots: new Map(), lost: new Map(), checkpoint: null, last: null, heard: 0, clock: 0, still: null, driver: '', file: null, began: Infinity, control: false };
+const job = { changes: new Map(), events: [], seen: 0, round: 0, decided: new Map(), reasons: [], ready: [], revoked: [], takeovers: [], listsAnew: false, marks: [], slots: new Map(), lost: new Map(), checkpoint: null, last: null, heard: 0, clock: 0, still: null, driver: '', file: null, began: Infinity, control: false };
 const chosen = { change: null, span: 0, severity: 2 };
 
 /* ---- elements ---- */
@@ -180,19 +182,51 @@ function showHead(message) {
     make('div', '', make('dt', '', name), make('dd', '', `${value} `, make('small', '', rest)))));
 }
 
-/* Why a change came: what happened in the rounds since the change before it. A change that has no such reason comes from
- * a driver that took the job over, or from a worker that became ready. Of a round that the page has not seen the
- * events, it knows no reason. */
+/* Why members recover: the loss for which their round was revoked, and the losses since then. A worker that failed before,
+ * and was no member, is no reason. */
+function whyRecovered(events, revoked) {
+  const losses = events.filter(event => LOSSES.includes(event.kind));
+  if (!revoked.length) return losses.length ? losses : events;
+  const lost = losses.filter(event => revoked.some(by => event.seen > by.seen ||
+    event.host === by.host && (event.incarnation === undefined || event.incarnation === by.incarnation)));
+  const others = events.filter(event => !losses.includes(event));
+  return lost.length ? lost : others.length ? others : revoked;
+}
+
+/* Why workers join: what has happened to the hosts or slots of those that became ready. A list of hosts is the reason for the
+ * others. */
+function whyMore(events, ready) {
+  const fits = (event, one) => event.host === one.host && (event.slot === undefined || event.slot === one.slot);
+  const gains = events.filter(event => GAINS.includes(event.kind) && (!ready.length || ready.some(one => fits(event, one))));
+  const listed = !ready.length || ready.some(one => !gains.some(event => fits(event, one)));
+  return events.filter(event => gains.includes(event) || listed && event.kind === 'hosts_changed');
+}
+
+/* Why members leave. A drain of a host without workers is no reason, and a drain that explains all who leave is the only one. A
+ * release before `size` was told does not say how many a drain lets leave. */
+function whyFewerTrain(events, change) {
+  const drains = events.filter(event => event.kind === 'drain_begun' && event.size);
+  if (drains.length && drains.reduce((sum, event) => sum + event.size, 0) >= change.from - change.to) return drains;
+  const reasons = events.filter(event => drains.includes(event) || ['host_left', 'hosts_changed'].includes(event.kind));
+  return reasons.length ? reasons : events.filter(event => LEAVES.includes(event.kind));
+}
+
+/* Why a change came: what happened after the change before it was decided on, and before this one was. A change that has no such
+ * reason comes from a driver that took the job over, or from a worker that became ready. Of a round that the page has not
+ * seen the events, it knows no reason. */
 function reasonFor(change, former) {
   if (change.cause === 'first') return 'the first round';
-  const since = former ? former.round : change.round - 1;
-  const within = event => event.round >= since && event.round < change.round;
-  let reasons = job.reasons.filter(within);
+  const since = former ? former.round : change.round - 1, after = job.decided.get(since), before = job.decided.get(change.round);
+  const within = event => (after === undefined ? event.round >= since : event.seen > after) &&
+    (before === undefined ? event.round < change.round : event.seen < before);
+  const events = job.reasons.filter(within), ready = job.ready.filter(within), calm = events.filter(event => !LOSSES.includes(event.kind));
+  const reasons = change.cause === 'recovery' ? whyRecovered(events, job.revoked.filter(within))
+    : change.cause !== 'switch' ? events : change.to > change.from ? whyMore(calm, ready) : whyFewerTrain(calm, change);
   const takeovers = job.takeovers.filter(within).filter(event => !reasons.length || change.end - event.at < TAKEOVER_MS).slice(-1);
-  if (!reasons.length) reasons = [...takeovers, ...job.ready.filter(within)];
-  else reasons = [...reasons.slice(0, SHOWN_REASONS - takeovers.length), ...takeovers, ...reasons.slice(SHOWN_REASONS - takeovers.length)];
-  const rest = reasons.length - SHOWN_REASONS;
-  return reasons.slice(0, SHOWN_REASONS).map(event => event.text).join('; ') + (rest > 0 ? `; and ${rest} more` : '');
+  const all = reasons.length ? [...reasons.slice(0, SHOWN_REASONS - takeovers.length), ...takeovers, ...reasons.slice(SHOWN_REASONS - takeovers.length)]
+    : [...takeovers, ...(change.to < change.from ? [] : ready)];
+  const rest = all.length - SHOWN_REASONS;
+  return all.slice(0, SHOWN_REASONS).map(event => event.text).join('; ') + (rest > 0 ? `; and ${rest} more` : '');
 }
 
 /* Changes in the order of time; those of an earlier driver are kept. */
@@ -528,8 +562,15 @@ at('stop').addEventListener('click', () => confirmAct(
 
 /* ---- what comes from the driver ---- */
 
-/* Keeps what an event tells beyond its line: the reason for a change, a failure of a host, a checkpoint. */
+/* Keeps what an event tells beyond its line: the reason for a change, a failure of a host, a checkpoint. `seen` is the order of
+ * events over all drivers; a change is decided on when its round is prepared, or begins without that. */
 function keepFacts(event) {
+  const { kind, host, incarnation, size, text } = event, seen = ++job.seen;
+  job.round = event.round === undefined ? job.round : event.round;
+  const reason = { seen, round: job.round, kind, host, slot: event.slot, incarnation, size, text };
+  if (['round_prepared', 'round_begun'].includes(kind) && !job.decided.has(event.round)) job.decided.set(event.round, seen);
+  if (job.decided.size > KEPT_EVENTS) job.decided.delete(job.decided.keys().next().value);
+  if (kind === 'round_revoked') job.revoked.push({ ...reason, text: event.cause || text });
   const slot = `${event.host}:${event.slot}`, worker = event.incarnation !== undefined && event.slot !== undefined;
   if (event.kind === 'checkpoint_complete' && event.commit !== undefined) {
     job.checkpoint = { commit: event.commit, at: event.at };
@@ -538,15 +579,15 @@ function keepFacts(event) {
   if (['worker_failed', 'host_lost'].includes(event.kind) && event.host !== undefined) job.lost.set(event.host, { text: event.text, at: event.at });
   /* To a driver that takes over the whole first list of hosts is new. */
   if (event.kind === 'driver_started' && event.severity !== 'debug') {
-    job.takeovers.push({ round: event.round, at: event.at, text: 'a new driver took over' });
+    job.takeovers.push({ ...reason, at: event.at, text: 'a new driver took over' });
     job.listsAnew = true;
   }
   if (event.kind === 'hosts_changed' && event.severity !== 'debug' && job.listsAnew) job.listsAnew = false;
-  else if (REASONS.includes(event.kind) && event.severity !== 'debug') job.reasons.push({ round: event.round, text: event.text });
+  else if (REASONS.includes(event.kind) && event.severity !== 'debug') job.reasons.push(reason);
   if (event.kind === 'worker_ready' && worker)
-    job.ready.push({ round: event.round, text: `${slot} is ${job.slots.has(slot) && job.slots.get(slot) !== event.incarnation ? 'back' : 'ready'}` });
+    job.ready.push({ ...reason, text: `${slot} is ${job.slots.has(slot) && job.slots.get(slot) !== event.incarnation ? 'back' : 'ready'}` });
   if (worker && event.kind !== 'worker_launched') job.slots.set(slot, event.incarnation);
-  for (const list of [job.reasons, job.ready, job.takeovers, job.marks]) list.splice(0, Math.max(0, list.length - KEPT_EVENTS));
+  for (const list of [job.reasons, job.ready, job.revoked, job.takeovers, job.marks]) list.splice(0, Math.max(0, list.length - KEPT_EVENTS));
 }
 
 /* Keeps the events that are new. A new driver counts from 1 again. */
