@@ -168,7 +168,7 @@ static int orphan_look_at_agents(const char *job, struct core_view *view)
             hosts[i].why = "unknown: no agent of this host lives on this machine; it has ended, or "
                            "it runs on another machine, where this command cannot look";
         else
-            hosts[i].why = hosts[i].draining ? "the host is being drained" : "";
+            hosts[i].why = hosts[i].draining ? "the host is drained" : "";
     }
     view->hosts = hosts;
     return 0;

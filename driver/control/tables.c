@@ -441,7 +441,8 @@ static int hosts_text(const struct core_view *view, const struct table_facts *fa
         const char *why = host->why;
         bool known = !facts->orphan && host->heard_us != TIME_NEVER;
 
-        if (host->draining && host->listed && host->drain_us != TIME_NEVER && !facts->orphan) {
+        if (host->draining && host->listed && host->worker_count && host->drain_us != TIME_NEVER &&
+            !facts->orphan) {
             snprintf(timed, sizeof(timed), "%s; %s left", host->why,
                      table_time(table_until(facts, host->drain_us), left));
             why = timed;

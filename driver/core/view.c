@@ -62,8 +62,11 @@ static const char *view_why_unused(const struct core *core, const struct core_ho
                                        : "discovery no longer names the host";
     if (!host->listed)
         return "discovery has not answered yet";
-    if (host->draining)
+    if (host->draining && host->taken)
         return "the host is being drained";
+    if (host->draining)
+        return host->notice.given ? "the host is drained, as its machine will be taken away"
+                                  : "the host is drained until 'hvd-elastic undrain'";
     if (host->agent == AGENT_STARTING)
         return "the agent of the host has not said hello yet";
     if (host->agent == AGENT_AWAY)
@@ -74,7 +77,9 @@ static const char *view_why_unused(const struct core *core, const struct core_ho
 
         /* a drained slot is named even if its worker has not left yet */
         if (host->slots[slot].draining)
-            return view_text(memory, "slot %" PRIu32 " is being drained", slot);
+            return view_text(memory, "slot %" PRIu32 " is %s", slot,
+                             host->slots[slot].worker ? "being drained"
+                                                      : "drained until 'hvd-elastic undrain'");
         if (host->slots[slot].worker)
             continue;
         if (verdict.state != BLACKLIST_OK)

@@ -201,6 +201,8 @@ def made(path, pictures=None):
                 browser.fail(f"{world}: the page begins with '{verdict}'")
             if "4 0:0 was not heard for" not in page.value("document.querySelector('#hosts .row').textContent"):
                 browser.fail(f"{world}: the host does not say that its worker is silent")
+            if "being drained" not in page.value("document.querySelectorAll('#hosts .row')[1].textContent"):
+                browser.fail(f"{world}: the workers of a drained host do not leave it")
             missing = [text for text in texts if text not in shown]
             if missing:
                 browser.fail(f"{world}: the page lacks {missing}")
@@ -265,7 +267,7 @@ def control(url, pictures=None):
         page.await_text(["4 workers train.", "drain …", "stop the job …"])
         steps = [("a reader who says no", [drain, "no"], []),
                  ("a drain", [drain, "yes"], ["127.0.0.2 is being drained"]),
-                 ("it is closed", ["no"], ["drained", "2 workers train", "undrain …"]),
+                 ("it is closed", ["no"], ["the host is drained until 'hvd-elastic undrain'", "2 workers train", "undrain …"]),
                  ("an end", ["stop", "yes"], ["the job is being stopped"])]
         for name, buttons, wanted in steps:
             for button in buttons:

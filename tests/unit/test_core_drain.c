@@ -96,7 +96,8 @@ TAPE_CASE(a_notice_does_not_undo_a_drain,
                        "wait 70s\n"
                        "view | running term 1 round 2 from 2.0: 1,2, floor 2, resets 1\n"
                        "    | a there: #1 in 0 member 0*, #2 in 1 member 1*, of 2\n"
-                       "    | b there draining: of 2; the host is being drained\n")
+                       "    | b there draining: of 2; the host is drained until 'hvd-elastic "
+                       "undrain'\n")
 
 /* The last worker ends before the deadline: the notice is honoured. The next one is too late. */
 TAPE_CASE(notices_are_counted, TAPE_RUNNING
@@ -114,7 +115,7 @@ TAPE_CASE(notices_are_counted, TAPE_RUNNING
           "entered 1,2\n"
           "view | running term 1 round 2 from 2.0: 1,2, floor 2, resets 1, notices 1 of 1\n"
           "    | a there: #1 in 0 member 0*, #2 in 1 member 1*, of 2\n"
-          "    | b there draining: of 2; the host is being drained\n")
+          "    | b there draining: of 2; the host is drained, as its machine will be taken away\n")
 
 /* A member dies before it can leave: its step is lost, so the notice was not honoured. */
 TAPE_CASE(a_notice_with_a_loss_is_not_honoured, TAPE_RUNNING "notice b 30s\n"

@@ -257,7 +257,7 @@ TAPE_CASE(
     "exited 10,11 exit1\n"
     "view | stopping term 1 round 0: , floor 0, resets 0; waits for agents to end their workers\n"
     "    | a there: #12 in 0 launching, of 1\n"
-    "    | b there draining: of 1; the host is being drained\n"
+    "    | b there draining: of 1; the host is drained until 'hvd-elastic undrain'\n"
     "    | c there: of 1\n")
 
 TAPE_CASE(a_launch_that_fails_frees_the_seat,

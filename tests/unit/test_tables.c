@@ -408,6 +408,20 @@ TEST(hosts_as_a_table)
                "[::1]:0   12      -     booting  1s     -      -       -\n");
 }
 
+/* The deadline of a drain is that of the workers that still have to leave. */
+TEST(a_drained_host_without_workers_has_no_time_left)
+{
+    struct core_view view = a_view();
+    struct view_host empty = hosts[1];
+
+    empty.worker_count = 0;
+    empty.why = "the host is drained";
+    view.hosts = &empty;
+    view.host_count = 1;
+    CHECK_OK(t, table_hosts(&view, &facts, false, &out));
+    CHECK_HAS(t, buf_text(&out), "the host is drained\n");
+}
+
 TEST(hosts_as_json)
 {
     struct core_view view = a_view();

@@ -438,7 +438,7 @@ function showHosts(message) {
   const rows = message.hosts.hosts.map(host => {
     const heard = host.heard_s === null ? '' : host.heard_s > 5 ? `, not heard for ${Math.floor(host.heard_s / 5) * 5} s` : ', heard now';
     const slow = message.status.lagging.filter(one => one.worker.startsWith(`${host.name}:`)).slice(0, 3).map(lag).join('; ');
-    const state = host.draining ? 'drained' : message.hosts.orphaned ? 'not known' : !host.listed ? 'not listed' : `agent ${host.agent}${heard}`;
+    const state = host.draining ? (host.workers.length ? 'being drained' : 'drained') : message.hosts.orphaned ? 'not known' : !host.listed ? 'not listed' : `agent ${host.agent}${heard}`;
     const failed = failures.get(host.name), last = job.lost.get(host.name);
     const lost = !failed && !last ? '' : [failed ? count(failed, 'failure', 'failures') : '', last ? `last ${when(last.at)}: ${last.text}` : '']
       .filter(Boolean).join(', ');
