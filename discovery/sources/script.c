@@ -78,7 +78,6 @@ static void script_ended(void *arg, const struct command_end *end)
     int rc = HVD_E_IO;
 
     hosts_init(&hosts);
-    script_log_run(&script->log, end->stderr_tail);
     /* Only the output of a run that ended well counts: a script that was killed may have printed
      * half of its hosts. */
     if (end->how == COMMAND_EXITED && end->value == 0) {
@@ -92,6 +91,7 @@ static void script_ended(void *arg, const struct command_end *end)
             remedy = "write each host once, one a line";
         program_blame(script, end, remedy, &err);
     }
+    script_log_run(&script->log, end->stderr_tail, !rc);
     discover_answer(script->discoverer, rc, &hosts, &err);
     program_stop(script->discoverer);
 }

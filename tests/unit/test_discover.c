@@ -536,6 +536,35 @@ TEST_FLAGS(complaints_are_logged_once_per_change, TEST_NO_TORTURE)
     CHECK_INT(t, heard.failures, ==, 0);
 }
 
+/* A run that prints nothing does not make the same complaint new; the end of a failure does. */
+TEST_FLAGS(a_complaint_is_logged_again_after_a_recovery, TEST_NO_TORTURE)
+{
+    static const struct {
+        const char *script;
+        size_t logged;
+    } runs[] = {
+        {"echo a; echo old >&2",  1},
+        { "echo a",               1},
+        { "echo a; echo old >&2", 1},
+        { "echo old >&2; exit 3", 1},
+        { "exit 3",               1},
+        { "echo old >&2; exit 3", 1},
+        { "echo a",               1},
+        { "echo old >&2; exit 3", 2},
+    };
+    const char *folder = test_dir(t);
+
+    for (size_t i = 0; i < ARRAY_SIZE(runs); i++) {
+        const char *path = scripts_write(folder, "hosts.sh", runs[i].script);
+
+        if (i == 0)
+            CHECK_OK(t, begin(DISCOVER_SCRIPT, path, NULL));
+        CHECK(t, ask());
+        CHECK_INT(t, logged("on standard error: old\n"), ==, runs[i].logged);
+    }
+    CHECK_INT(t, heard.failures, ==, 4);
+}
+
 TEST_FLAGS(a_gigabyte_of_complaints_is_read_and_forgotten, TEST_NO_TORTURE)
 {
     CHECK_OK(t, begin(DISCOVER_SCRIPT,
