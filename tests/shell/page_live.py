@@ -51,6 +51,7 @@ def follow(url, steps, answers, picture=None):
                         ("the failure of the host", "document.getElementById('hosts').textContent.includes('1 failure, last')"),
                         ("how to drain", "document.getElementById('hosts').textContent.includes('hvd-elastic drain HOST ')"),
                         ("where the events are", "document.getElementById('log').textContent.includes('/events.log')"),
+                        ("the host that failed", "document.getElementById('facts').textContent.includes('on 127.0.0.2')"),
                         ("the missing checkpoints", "document.getElementById('facts').textContent.includes('there is no --checkpoint-dir')"),
                         ("the failures by slot", "document.getElementById('blacklist').textContent.includes('1 failure')")):
                     if not page.value(script):
@@ -164,6 +165,8 @@ def reasons():
     tell("drain_ended", 7, "the drain of a is over", host="a")
     tell("worker_ready", 7, "a:0#9 is ready", host="a", slot=0, incarnation=9)
     change(8, "switch", 3, 4, "the drain of a is over")
+    tell("checkpoint_failed", 8, "no checkpoint could be made")
+    whole["status"]["failures"] = [{"host": "a", "count": 1}, {"host": "b", "count": 3}, {"host": "c", "count": 2}]
     whole["changes"]["changes"], whole["events"] = changes, events
     return whole, because
 
@@ -231,6 +234,10 @@ def made(path, pictures=None):
         said = {int(number): reason for number, reason in rows}
         if said != because:
             browser.fail(f"the reasons for the changes are {said} in place of {because}")
+        tiles = page.value("document.getElementById('facts').textContent")
+        for words in ("3 of them on b", "the last attempt failed"):
+            if words not in tiles:
+                browser.fail(f"the tiles do not say '{words}': {tiles}")
         server.shutdown()
 
 

@@ -30,7 +30,7 @@ const SPEED_MS = 10000, SPEEDS = 120, HOUR_S = 3600;
 /* EVERY_SLOT is the max_np of a job without an upper limit; live.c holds it to LIMIT_WORKERS. */
 const SHOWN_WHYS = 4, EVERY_SLOT = 131072;
 
-const job = { changes: new Map(), events: [], seen: 0, round: 0, decided: new Map(), reasons: [], ready: [], revoked: [], takeovers: [], listsAnew: false, marks: [], slots: new Map(), lost: new Map(), checkpoint: null, last: null, heard: 0, clock: 0, still: null, driver: '', file: null, began: Infinity, control: false };
+const job = { changes: new Map(), events: [], seen: 0, round: 0, decided: new Map(), reasons: [], ready: [], revoked: [], takeovers: [], listsAnew: false, marks: [], slots: new Map(), lost: new Map(), checkpoint: null, unwritten: null, last: null, heard: 0, clock: 0, still: null, driver: '', file: null, began: Infinity, control: false };
 const chosen = { change: null, span: 0, severity: 2 };
 
 /* ---- elements ---- */
@@ -123,15 +123,16 @@ function lag(worker) {
 
 /* ---- parts of the page ---- */
 
-/* The tile of the newest complete checkpoint. An event knows its time if an earlier driver has heard of it. */
+/* The tile of the newest complete checkpoint. An event knows its time if an earlier driver has heard of it. After a failure
+ * the newest one may be old. */
 function checkpointFact(message) {
-  const { commit, age_s: age, where } = message.checkpoint, heard = job.checkpoint;
+  const { commit, age_s: age, where } = message.checkpoint, heard = job.checkpoint, failed = job.unwritten;
   const alive = message.status.driver.pid !== null;
   if (alive && where === null) return ['checkpoint', 'none', 'there is no --checkpoint-dir'];
   const newest = commit !== null ? commit : alive || !heard ? null : heard.commit;
   const at = age !== null ? job.clock - age * 1000 : heard && heard.commit === newest ? heard.at : null;
-  const rest = [newest && commitName(newest), at !== null && newest && when(at), where && `in ${where}`];
-  return ['checkpoint', newest || (alive ? 'none yet' : '–'), newest || alive ? rest.filter(Boolean).join(', ') : 'no event tells of one'];
+  const rest = [newest && commitName(newest), at !== null && newest && when(at), where && `in ${where}`, failed && `the last attempt failed ${when(failed)}`];
+  return ['checkpoint', newest || (alive ? 'none yet' : '–'), newest || alive || failed ? rest.filter(Boolean).join(', ') : 'no event tells of one'];
 }
 
 /* Why no more workers train, of a job that has a most: what each host says, or how many slots there are; a line for each. */
@@ -142,6 +143,14 @@ function whyFewer({ status, hosts }) {
   const slots = hosts.hosts.reduce((sum, host) => sum + (host.listed ? host.slots : 0), 0), rest = whys.length - SHOWN_WHYS;
   if (slots < most) whys.unshift(`${count(slots, 'slot is', 'slots are')} listed`);
   return whys.length ? [`Why not ${most}: `, ...whys.slice(0, SHOWN_WHYS), ...(rest > 0 ? [`and ${count(rest, 'host', 'hosts')} more`] : [])] : [];
+}
+
+/* Which host has most of the failures of workers. */
+function whereFailed(failures, all) {
+  const [worst, next] = [...failures].sort((a, b) => b.count - a.count);
+  if (!worst) return '';
+  if (!next) return `${all > 1 ? 'all ' : ''}on ${worst.host}`;
+  return worst.count > next.count ? `${worst.count} of them on ${worst.host}` : `at most ${worst.count} on one host`;
 }
 
 /* The time of workers in which they did not train, but for the end of the job. */
@@ -173,7 +182,7 @@ function showHead(message) {
     ['round', status.round, status.round ? `from ${commitName(status.commit)}` : ''],
     checkpointFact(message),
     ['hosts', status.hosts.used, status.driver.pid === null ? '' : `of ${status.hosts.listed} listed`],
-    ['failures of workers', failed, ''],
+    ['failures of workers', failed, whereFailed(status.failures, failed)],
     ['driver', status.driver.term, status.driver.for_s === null ? ''
       : `since ${clock(job.clock - status.driver.for_s * 1000).slice(0, 5)}`],
   ];
@@ -576,6 +585,7 @@ function keepFacts(event) {
     job.checkpoint = { commit: event.commit, at: event.at };
     job.marks.push([event.at, event.commit]);
   }
+  if (['checkpoint_complete', 'checkpoint_failed'].includes(kind)) job.unwritten = kind === 'checkpoint_failed' ? event.at : null;
   if (['worker_failed', 'host_lost'].includes(event.kind) && event.host !== undefined) job.lost.set(event.host, { text: event.text, at: event.at });
   /* To a driver that takes over the whole first list of hosts is new. */
   if (event.kind === 'driver_started' && event.severity !== 'debug') {
