@@ -30,7 +30,8 @@ FAULT(kill_driver, "driver-kill", .names = "the driver (pid {driver}) died of si
     return strike_kill(chaos, PROC_DRIVER, -1);
 }
 
-/* Waits until the next driver is there; returns its pid, or an error. */
+/* Waits until the parent has started the next driver; returns its pid, or an error. A child of the
+ * dead driver that has not called exec yet looks like a driver, and has another parent. */
 static pid_t next_driver(struct chaos *chaos, struct hvd_err *err)
 {
     int64_t deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
@@ -42,7 +43,9 @@ static pid_t next_driver(struct chaos *chaos, struct hvd_err *err)
     while (!pid && clock_now_us() < deadline_us && !*chaos->arena.broken_off) {
         proc_scan_take(now, &chaos->arena);
         for (uint32_t i = 0; i < now->count; i++)
-            if (now->processes[i].kind == PROC_DRIVER && now->processes[i].pid != chaos->victims[0])
+            if (now->processes[i].kind == PROC_DRIVER &&
+                now->processes[i].parent == chaos->arena.driver &&
+                now->processes[i].pid != chaos->victims[0])
                 pid = now->processes[i].pid;
     }
     mem_free(now);
