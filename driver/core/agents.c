@@ -42,6 +42,11 @@ void agents_on_closed(struct core *core, uint32_t peer, const char *why)
     const struct ending gone = { .ended = ENDED_SILENT,
                                  .text = "the agent of this host was told to end, and has ended",
                                  .excused = true };
+    /* A driver whose journal is not written says nothing to agents. After a lease of silence they
+     * hang up and dial again. */
+    bool untold = core->out.held_since_us != TIME_NEVER &&
+                  core->now_us >= time_add(core->out.held_since_us,
+                                           core->config.lease_us - 2 * core->config.beat_us);
     struct core_host *host = roster_peer(core, peer);
     struct worker *worker;
 
@@ -65,8 +70,14 @@ void agents_on_closed(struct core *core, uint32_t peer, const char *why)
         for (size_t slot = 0; core->job < JOB_STOPPING && (worker = roster_next_on(host, &slot));)
             loss_ended(core, worker, &gone);
     } else {
-        CORE_WARN(core, FACTS(.kind = KIND_AGENT_LOST, .host = host->name, .cause = why),
-                  "%s: the connection to its agent is gone: %s", host->name, why);
+        if (untold)
+            CORE_TRACE(core, FACTS(.kind = KIND_AGENT_LOST, .host = host->name, .cause = why),
+                       "%s: its agent has hung up, as it is told nothing while the journal is not "
+                       "written",
+                       host->name);
+        else
+            CORE_WARN(core, FACTS(.kind = KIND_AGENT_LOST, .host = host->name, .cause = why),
+                      "%s: the connection to its agent is gone: %s", host->name, why);
         host->hung_up_us = core->now_us;
         core_want_timer(core, time_add(core->now_us, 2 * core->config.beat_us));
         /* In a recovery an unlisted host without a connection counts as dead at once (lease.c). */

@@ -91,6 +91,19 @@ TAPE_CASE(no_agent_is_dead_that_was_not_told_of_the_next_driver,
           "wait 20s |\n"
           "worker 3 member\n")
 
+/* A driver that may tell nothing is silent, so agents hang up after a lease: no host is to blame.
+ * An agent that is gone earlier has another reason. */
+TAPE_CASE(an_agent_that_is_told_nothing_hangs_up,
+          TAPE_RUNNING "full\n"
+                       "exited 4 exit1\n"
+                       "wait 2s\n"
+                       "closed b | start b\n"
+                       "    | ! b: the connection to its agent is gone: reset\n"
+                       "wait 7s\n"
+                       "closed a | start a\n"
+                       "    | ! a: its agent has hung up, as it is told nothing while the journal "
+                       "is not written\n")
+
 /* An agent that has dialled again learns late of a recovery. */
 TAPE_CASE(an_agent_that_is_back_is_told_late,
           "config stall=8s\n" TAPE_RUNNING "recovering 1,2,3 held=1.1\n"
