@@ -195,9 +195,14 @@ bool checkpoint_last(struct core *core, const char *who)
 {
     struct core_checkpoint *checkpoint = &core->checkpoint;
 
-    if (!core->config.checkpoint_dir || core->job < JOB_RUNNING || core->job > JOB_RECOVERING ||
-        checkpoint->last_us != TIME_NEVER)
+    if (!core->config.checkpoint_dir || core->job < JOB_RUNNING || core->job > JOB_RECOVERING)
         return false;
+    if (checkpoint->last_us != TIME_NEVER) {
+        CORE_WARN(core, FACTS(.kind = KIND_CHECKPOINT_FAILED, .cause = who),
+                  "the job ends without a last checkpoint: a second stop, by %s", who);
+        checkpoint->last_us = TIME_NEVER;
+        return false;
+    }
     checkpoint->last_us = core->now_us;
     checkpoint_hurry(core);
     snprintf(checkpoint->last_by, sizeof(checkpoint->last_by), "%s", who);

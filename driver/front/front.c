@@ -50,6 +50,7 @@ struct front {
 
     uint32_t stops;  /* how many signals have asked for the end of the job */
     int stop_signal; /* the last of these signals */
+    int64_t stop_us; /* when that signal came */
     struct restarts restarts;
     int64_t start_at_us;     /* when the next driver is started, if `driver` is 0 */
     char former[FORMER_MAX]; /* how the last driver has ended */
@@ -386,6 +387,9 @@ static int front_drive(struct front *front)
                 ended = front_reap(front->driver, &wait_status) || ended;
                 continue;
             }
+            if (signal_number == SIGTERM && front->stop_signal == SIGTERM &&
+                clock_now_us() < front->stop_us + FRONT_SAME_STOP_US)
+                continue;
             msg = (struct front_msg){ .kind = FRONT_STOP, .signal = signal_number };
             if (signal_number == SIGUSR1)
                 msg.kind = FRONT_LOOK;
@@ -397,7 +401,7 @@ static int front_drive(struct front *front)
                 msg.count = ++front->stops;
                 front->stop_signal = signal_number;
                 /* If no driver lives, the next one starts at once, only to end the job. */
-                front->start_at_us = clock_now_us();
+                front->stop_us = front->start_at_us = clock_now_us();
                 front_tell_service(front, "STOPPING=1\n", "a signal ends the job");
                 /* A driver that has not taken the job's folder yet has no handlers: the signal ends
                  * it, as it would end a program without a parent. */

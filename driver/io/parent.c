@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "driver/front/front_link.h"
+#include "os/clock.h"
 
 #include <event2/event.h>
 #include <signal.h>
@@ -19,7 +20,8 @@ struct parent {
     /* own_stops: number of stop signals that this process has got; told_stops: number that the
      * parent has got */
     uint32_t own_stops, told_stops;
-    bool hung_up; /* ops->hangup was called */
+    int64_t own_term_us; /* when this process has got its last SIGTERM that counts; 0: none yet */
+    bool hung_up;        /* ops->hangup was called */
 };
 
 /* Sets how many stop signals this process (`own`) and its parent (`told`) have got. One signal may
@@ -48,10 +50,17 @@ static void parent_hang_up(struct parent *parent)
 /* A signal has come to this process; the parent may have got the same one. */
 void parent_own_signal(struct parent *parent, int signal)
 {
-    if (signal == SIGHUP)
+    int64_t now_us = clock_now_us();
+
+    if (signal == SIGHUP) {
         parent_hang_up(parent);
-    else
-        parent_count_stops(parent, parent->own_stops + 1, parent->told_stops, signal);
+        return;
+    }
+    if (signal == SIGTERM && parent->own_term_us &&
+        now_us < parent->own_term_us + FRONT_SAME_STOP_US)
+        return;
+    parent->own_term_us = signal == SIGTERM ? now_us : 0;
+    parent_count_stops(parent, parent->own_stops + 1, parent->told_stops, signal);
 }
 
 /* The parent has sent messages, or has ended (HVD_E_LOST): then the driver goes on without it. */

@@ -5,6 +5,7 @@
  */
 #include "driver/front/front.h"
 #include "driver/front/front_link.h"
+#include "os/clock.h"
 #include "tests/lib/test.h"
 
 #include <fcntl.h>
@@ -264,6 +265,48 @@ TEST_FLAGS(signals_are_passed_on_and_counted, TEST_NO_TORTURE)
     kill(play.front, SIGINT);
     CHECK(t, await(&play, "stop 2 2;"));
     CHECK_INT(t, end(&play), ==, 130);
+out:;
+}
+
+/* Waits until the process has read the signals that were sent to it. */
+static bool await_read(pid_t pid)
+{
+    char path[64], line[128];
+    unsigned long long pending;
+    FILE *status;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    do {
+        pending = 1;
+        if (!(status = fopen(path, "re")))
+            return false;
+        while (fgets(line, sizeof(line), status))
+            if (!strncmp(line, "ShdPnd:", 7))
+                pending = strtoull(line + 7, NULL, 16);
+        (void)fclose(status);
+    } while (pending);
+    return true;
+}
+
+/* The command `timeout` sends SIGTERM to its child, and then to all processes of its group. */
+TEST_FLAGS(sigterms_in_quick_succession_count_once, TEST_NO_TORTURE)
+{
+    int64_t began_us, ended_us;
+
+    PLAY({ .takes = true, .runs = true, .waits_for = 2, .code = 143 })
+
+    begin(&play);
+    CHECK(t, await(&play, "driver -;"));
+    began_us = clock_now_us();
+    kill(play.front, SIGTERM);
+    CHECK(t, await(&play, "stop 15 1;"));
+    kill(play.front, SIGTERM);
+    CHECK(t, await_read(play.front));
+    ended_us = clock_now_us();
+    kill(play.front, SIGINT);
+    CHECK_INT(t, end(&play), ==, 143);
+    /* A machine that is held up for so long sees two signals. */
+    CHECK(t, strstr(play.said, "stop 2 2;") || ended_us > began_us + FRONT_SAME_STOP_US);
 out:;
 }
 
