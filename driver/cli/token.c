@@ -79,8 +79,9 @@ const struct cli_verb cli_token = {
     .about =
         "Makes, shows or revokes the tokens with which hosts join a job that was started with "
         "--discovery join. create prints a token: put it into a file that only you can read, and "
-        "give that to hvd-agent --join. A host that has joined stays when its token is revoked, as "
-        "long as it is connected.",
+        "give that to hvd-agent --join. A host that has joined stays when its token expires or is "
+        "used up, and comes back with it after a break. When its token is revoked, the host stays "
+        "only as long as it is connected, and needs another token to come back.",
     .read = token_verb_read,
     .done = token_print,
 };

@@ -195,9 +195,10 @@ static void compact_tokens(struct compact *out)
                                                   .value = (int32_t)token->uses,
                                                   .wall_us = token->until_wall_us });
         for (size_t i = 0; i < token->used.count; i++)
-            compact_token_use(
-                out, token,
-                (struct journal_record){ .code = TOKEN_USED, .host = token->used.items[i] });
+            compact_token_use(out, token,
+                              (struct journal_record){ .code = TOKEN_USED,
+                                                       .host = token->used.items[i].host,
+                                                       .check = token->used.items[i].number });
         if (token->revoked)
             compact_token_use(out, token, (struct journal_record){ .code = TOKEN_REVOKED });
     }

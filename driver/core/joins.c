@@ -135,7 +135,7 @@ static const char *join_judge(struct core *core, const struct event *event, int 
                          "the name %s is that of a living host of the job; give each host a name "
                          "of its own with --name",
                          join->host);
-    why = tokens_use(core, event->host + strlen(TOKEN_PEER), join->host);
+    why = tokens_use(core, event->host + strlen(TOKEN_PEER), join->host, join->join);
     *ret_code = why ? HVD_E_DENIED : 0;
     return why;
 }

@@ -11,6 +11,12 @@
 #include "base/vec.h"
 #include "discovery/hosts.h"
 
+/* A host has joined with a token. */
+struct core_token_use {
+    char *host;
+    uint64_t number; /* JOIN's number of the process that joined last; 0: not known */
+};
+
 /* A token with which hosts may join. */
 struct core_token {
     char text[LIMIT_TOKEN_TEXT_BYTES + 1]; /* its id, a blank, the digits of its key */
@@ -19,7 +25,8 @@ struct core_token {
     /* the time of day when the token expires; TIME_NEVER: it never does */
     int64_t until_wall_us;
     bool revoked;
-    struct VEC(char *) used; /* the hosts that have joined with the token; empty if `uses` is 0 */
+    /* the hosts that have joined with the token; empty if it has neither `uses` nor an end */
+    struct VEC(struct core_token_use) used;
 };
 
 /* Hosts that join by themselves. Owner: joins.c; of `tokens` tokens.c; of the hosts that discovery

@@ -53,7 +53,7 @@ enum journal_kind {
     /* A token with which hosts may join, as `code` says (enum journal_token). `text` begins with
      * its id. MADE: then follow a blank and the digits of its key; `host` is the only one that may
      * use it ("": any), `value` for how many hosts it is good (0: any number), wall_us until when.
-     * USED: `host` has joined with it. */
+     * USED: `host` has joined with it; `check` is the number of its process. */
     JOURNAL_TOKEN = 15,
     /* The notice of the machine of `host` has ended ("": only the counts). `code` notices have
      * ended so far, `value` of them were honoured; the least lead time of these is `check`, the

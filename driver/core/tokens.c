@@ -43,7 +43,7 @@ static bool token_is_text(const char *text, bool whole)
 static void token_release(struct core_token *token)
 {
     for (size_t i = 0; i < token->used.count; i++)
-        mem_free(token->used.items[i]);
+        mem_free(token->used.items[i].host);
     VEC_RELEASE(&token->used);
     mem_free(token->host);
 }
@@ -62,23 +62,31 @@ static int token_add(struct core *core, const struct core_token *made, const cha
     return rc;
 }
 
-/* If the table of tokens is full, forgets the oldest token that is revoked or has expired. The
+/* If the table of tokens is full, forgets one that lets no further host in: the oldest one that is
+ * revoked, or has expired and was never used, or else the oldest one that has expired. The
  * handshake still accepts the key of a forgotten token until the driver ends, but tokens_use
  * refuses each JOIN with it, because its id is not known. */
 static void tokens_forget_dead(struct core *core)
 {
     struct core_joins *joins = &core->listing.joins;
+    size_t at = joins->tokens.count, count = joins->tokens.count;
 
-    for (size_t i = 0; joins->tokens.count >= LIMIT_TOKENS && i < joins->tokens.count; i++) {
+    for (size_t i = 0; count >= LIMIT_TOKENS && i < count; i++) {
         const struct core_token *token = &joins->tokens.items[i];
 
-        if (!token->revoked && token->until_wall_us > core->wall_us)
-            continue;
-        token_release(&joins->tokens.items[i]);
-        memmove(&joins->tokens.items[i], &joins->tokens.items[i + 1],
-                (joins->tokens.count - i - 1) * sizeof(joins->tokens.items[0]));
-        joins->tokens.count--;
+        if (token->revoked || (token->until_wall_us <= core->wall_us && !token->used.count)) {
+            at = i;
+            break;
+        }
+        if (token->until_wall_us <= core->wall_us && at == count)
+            at = i;
     }
+    if (at == count)
+        return;
+    token_release(&joins->tokens.items[at]);
+    memmove(&joins->tokens.items[at], &joins->tokens.items[at + 1],
+            (count - at - 1) * sizeof(joins->tokens.items[0]));
+    joins->tokens.count--;
 }
 
 /* Handles EVENT_TOKEN with TOKEN_MADE: adds a token and answers. A token that the job has already,
@@ -158,45 +166,61 @@ void tokens_on_event(struct core *core, const struct event *event)
         record->text = tell_text(core, "%.8s", token->text);
         CORE_TRACE(core, FACTS(.kind = KIND_TOKEN_REVOKED),
                    "token %.8s: is revoked; hosts that have joined with it stay while they are "
-                   "connected",
+                   "connected, and need another token after a break",
                    token->text);
     }
     token->revoked = true;
     tell_reply(core, event->ask, 0, "");
 }
 
-/* True: the host has joined with this token before, so it takes no further use of the token. */
-static bool token_has_used(const struct core_token *token, const char *host)
+/* Returns the entry of this host, which has joined with the token before, so that it takes no
+ * further use of the token. NULL: there is none. */
+static struct core_token_use *token_use_of(const struct core_token *token, const char *host)
 {
     for (size_t i = 0; i < token->used.count; i++)
-        if (!strcmp(token->used.items[i], host))
-            return true;
-    return false;
+        if (!strcmp(token->used.items[i].host, host))
+            return &token->used.items[i];
+    return NULL;
 }
 
-/* Notes that this host has joined with the token. A token without a limit of hosts (`uses` 0) keeps
- * no list of its hosts. */
-static int token_note_use(struct core_token *token, const char *host)
+/* True: the use of the token by this process of the host has to be noted. That of a token without
+ * any limit is not, and of one that does not expire only the host counts. A token for any number of
+ * hosts notes LIMIT_HOSTS of them, and a further host needs a token that is good when it comes
+ * back. */
+static bool token_must_note(const struct core_token *token, const struct core_token_use *use,
+                            uint64_t number)
 {
-    char *copy;
-    int rc;
+    if (use)
+        return token->until_wall_us != TIME_NEVER && use->number != number;
+    return token->uses || (token->until_wall_us != TIME_NEVER && token->used.count < LIMIT_HOSTS);
+}
 
-    if (!token->uses || token_has_used(token, host))
+/* Notes that this process of the host has joined with the token. */
+static int token_note_use(struct core_token *token, const char *host, uint64_t number)
+{
+    struct core_token_use *use = token_use_of(token, host);
+    struct core_token_use made = { .number = number };
+
+    if (!token_must_note(token, use, number))
         return 0;
-    rc = VEC_RESERVE(&token->used, 1, LIMIT_HOSTS);
-    copy = rc ? NULL : mem_strdup(host);
-    if (!copy)
+    if (use) {
+        use->number = number;
+        return 0;
+    }
+    if (VEC_RESERVE(&token->used, 1, LIMIT_HOSTS) || !(made.host = mem_strdup(host)))
         return HVD_E_NOMEM;
-    token->used.items[token->used.count++] = copy;
+    token->used.items[token->used.count++] = made;
     return 0;
 }
 
 /* A host wants to join with the token of this id. NULL: it may, and the journal gets a record of
- * the first use by this host. Otherwise returns the reason for the refusal. */
-const char *tokens_use(struct core *core, const char *id, const char *host)
+ * the use if the next driver has to know it. Otherwise returns the reason for the refusal. A
+ * process that joined before the token expired comes back with it: after a break of its connection,
+ * and to the next driver. */
+const char *tokens_use(struct core *core, const char *id, const char *host, uint64_t number)
 {
     struct core_token *token = token_find(core, id);
-    bool first = token && token->uses && !token_has_used(token, host);
+    const struct core_token_use *use = token ? token_use_of(token, host) : NULL;
     struct journal_record *record;
 
     if (!token || token->revoked)
@@ -204,7 +228,7 @@ const char *tokens_use(struct core *core, const char *id, const char *host)
                          "token %.8s is revoked; get another one with 'hvd-elastic token "
                          "create'",
                          id);
-    if (token->until_wall_us <= core->wall_us)
+    if (token->until_wall_us <= core->wall_us && !(use && use->number == number))
         return tell_text(core,
                          "token %.8s has expired; get another one with 'hvd-elastic token "
                          "create'",
@@ -214,14 +238,14 @@ const char *tokens_use(struct core *core, const char *id, const char *host)
                          "token %.8s is for host %s alone; join with --name %s, or with "
                          "another token",
                          id, token->host, token->host);
-    if (first && token->used.count >= token->uses)
+    if (token->uses && !use && token->used.count >= token->uses)
         return tell_text(core,
                          "token %.8s is used up, as it is good for %" PRIu32
                          " hosts; get another one with 'hvd-elastic token create'",
                          id, token->uses);
-    if (!first)
+    if (!token_must_note(token, use, number))
         return NULL;
-    if (token_note_use(token, host)) {
+    if (token_note_use(token, host, number)) {
         core_fail(core); /* no memory: the host gets no answer */
         return NULL;
     }
@@ -229,6 +253,7 @@ const char *tokens_use(struct core *core, const char *id, const char *host)
     record->code = TOKEN_USED;
     record->text = tell_text(core, "%.8s", id);
     record->host = tell_text(core, "%s", host);
+    record->check = number;
     return NULL;
 }
 
@@ -265,7 +290,7 @@ int tokens_replay(struct core *core, const struct journal_record *record, struct
     if (record->code == TOKEN_REVOKED)
         token->revoked = true;
     else if (*record->host)
-        return token_note_use(token, record->host);
+        return token_note_use(token, record->host, record->check);
     return 0;
 }
 

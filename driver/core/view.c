@@ -177,7 +177,7 @@ static void view_tokens(const struct core *core, struct core_view *view)
             .id = view_text(&view->memory, "%.8s", token->text),
             .host = view_text(&view->memory, "%s", token->host ? token->host : ""),
             .uses = token->uses,
-            .used = (uint32_t)token->used.count,
+            .used = token->uses ? (uint32_t)token->used.count : 0,
             .left_us = token->until_wall_us == TIME_NEVER ? TIME_NEVER
                        : left_us > 0                      ? left_us
                                                           : 0,

@@ -76,6 +76,11 @@ grep -q 'twin: refused, code -[0-9]*: the name twin is that of a living host of 
   die "twice: $(cat twice.out)"
 grep -q 'JOIN.*the connection to this agent is closed' "$err" || die 'the driver does not say that a JOIN came twice'
 
+# a host that has joined before its token expires
+ask token create --lifetime 10s >brief || die 'token create --lifetime'
+with brief stays
+await join-stays.log 'host stays has joined the job'
+
 # another major version, on either side
 "$joiners" major "$place" token newer >major.out || die "joiners: $(cat major.out)"
 grep -q 'newer: refused, code -[0-9]*: the other side speaks protocol 2, and this program speaks protocol 1; install' major.out ||
@@ -94,17 +99,22 @@ for secret in "$(cat token)" "$(cat once)"; do
   if grep -rqF "$secret" "$state" "$err"; then die 'a token was written down'; fi
 done
 
-# the next driver knows the tokens, and how often they were used
+# the next driver knows the tokens, how often they were used, and which hosts have joined with one that has expired
+has_expired() { ask token list | awk '$2 == "expired"' | grep -c . | grep -qx 2; }
+await_true 'the token of the host stays has expired' has_expired
 kill_driver
 rm token
 start -np 1 --max-np 4 --discovery join --token-file token --port $port --listen 127.0.0.1 --beat 200ms --lease 5s \
   --resume "$job" "$trainer" --say "$say"
 await "$err" 'the driver listens for agents at' 2
 await_after "$err" 'is taken over' 1 'a2: (the|an) agent of this host (is back|says hello) with 1 workers'
+await join-stays.log 'host stays has joined the job' 2
+with brief later
+refused later 3 'token [0-9a-f]{8} has expired'
 ask token list >tokens.now || die 'token list'
 grep -q 'used up' tokens.now || die "the use of a token was forgotten: $(cat tokens.now)"
 grep -q revoked tokens.now || die "a revoked token was forgotten: $(cat tokens.now)"
 ask stop || die 'stop'
 await_driver
-for name in a a2 first; do join_left $name; done
+for name in a a2 first stays; do join_left $name; done
 nothing_left

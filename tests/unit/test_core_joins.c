@@ -88,6 +88,52 @@ TAPE_CASE(
     "    | close g*: token bbbbbbbb is used up, as it is good for 1 hosts; get another one with "
     "'hvd-elastic token create'\n")
 
+#define LATE \
+    "REFUSED: token dddddddd has expired; get another one with 'hvd-elastic token create'\n"
+#define LATE_CLOSED \
+    ": token dddddddd has expired; get another one with 'hvd-elastic token create'\n"
+
+/* A token is needed for the first entry: its end does not keep a process out that was in, and which
+ * the driver and its successor know by the number of its JOIN. Another process, also one under the
+ * same name, needs a token that is good. */
+TAPE_CASE(the_end_of_a_token_keeps_no_process_out_that_was_in,
+          BEGIN "token dddddddd for=1s\n"
+                "join d* token=dddddddd number=7 | record TOKEN dddddddd code 1 d\n"
+                "    | d* < WELCOME_AGENT term 1\n"
+                "    | d* < START 1\n"
+                "wait 1s\n"
+                "closed d*\n"
+                "join d* token=dddddddd number=8 | d* < " LATE "    | close d*" LATE_CLOSED
+                "join e* token=dddddddd number=7 | e* < " LATE "    | close e*" LATE_CLOSED
+                "join d* token=dddddddd number=7 | d* < WELCOME_AGENT term 1\n"
+                "    | d* < START 1\n"
+                "kill\n"
+                "start | record TERM 2\n"
+                "    | token aaaaaaaa\n"
+                "    | token dddddddd\n"
+                "join x* name=d token=dddddddd number=8 | x* < " LATE "    | close x*" LATE_CLOSED
+                "join d* token=dddddddd number=7 | d* < WELCOME_AGENT term 2\n"
+                "closed d*\n"
+                "token dddddddd revoke\n"
+                "join d* token=dddddddd number=7 | d* < REFUSED: token dddddddd is revoked; get "
+                "another one with 'hvd-elastic token create'\n"
+                "    | close d*: token dddddddd is revoked; get another one with 'hvd-elastic "
+                "token create'\n")
+
+/* A process that is started again before the token expires is the one that may come back. */
+TAPE_CASE(the_last_process_of_a_host_comes_back_with_an_expired_token,
+          BEGIN "token dddddddd for=1s\n"
+                "join d* token=dddddddd number=7\n"
+                "bye d*\n"
+                "join d* token=dddddddd number=8 | record TOKEN dddddddd code 1 d\n"
+                "    | d* < WELCOME_AGENT term 1\n"
+                "    | d* < START 1\n"
+                "closed d*\n"
+                "wait 1s\n"
+                "join d* token=dddddddd number=7 | d* < " LATE "    | close d*" LATE_CLOSED
+                "join d* token=dddddddd number=8 | d* < WELCOME_AGENT term 1\n"
+                "    | d* < START 1\n")
+
 TAPE_CASE(
     the_name_of_a_living_host_is_taken, BEGIN
     "join a*\n"

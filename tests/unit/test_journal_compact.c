@@ -11,6 +11,7 @@
 #include "tests/lib/fixture.h"
 #include "tests/lib/testjob.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #define LOSSES 12
@@ -57,8 +58,9 @@ static int know(void *arg, const struct journal_record *record)
     struct known *known = arg;
     char line[JOURNAL_LINE_MAX];
 
-    known->used += (size_t)snprintf(known->text + known->used, TEXT - known->used, "%s\n",
-                                    journal_describe(record, line));
+    known->used +=
+        (size_t)snprintf(known->text + known->used, TEXT - known->used, "%s check=%" PRIu64 "\n",
+                         journal_describe(record, line), record->check);
     for (size_t i = 0; i < record->members.count; i++)
         known->used += (size_t)snprintf(known->text + known->used, TEXT - known->used, " %d",
                                         (int)record->members.items[i]);
@@ -142,26 +144,35 @@ TEST_FLAGS(a_compacted_journal_says_the_same_at_every_moment, TEST_NO_TORTURE)
 }
 
 /* The records of what workers have stored and hosts may use: two values and a number, and two
- * tokens, of which two hosts have used the one, and an operator has revoked the other one. */
+ * tokens, of which two hosts have used the one (the number of one process is known), and an
+ * operator has revoked the other one. */
 static int write_values_and_tokens(const struct churn *churn)
 {
 #define KEY_64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
     static const char *const one[] = { "6f6e65" }, *const two[] = { "74776f" },
                              *const sum[] = { "37" };
     struct journal_record records[] = {
-        {.kind = JOURNAL_STORE,    .text = "a",                .code = VALUE_SET,                                   .addresses = { one, 1 } },
-        { .kind = JOURNAL_STORE,                       .text = "b",                            .code = VALUE_SET,                                              .addresses = { two, 1 } },
+        {.kind = JOURNAL_STORE,    .text = "a",                         .code = VALUE_SET,                                 .addresses = { one, 1 } },
+        { .kind = JOURNAL_STORE,                       .text = "b",                                     .code = VALUE_SET,                                                     .addresses = { two, 1 } },
         { .kind = JOURNAL_STORE,
          .incarnation = churn->members[0],
          .check = 1,
          .text = "c",
          .code = VALUE_ADDED,
          .addresses = { sum, 1 } },
-        { .kind = JOURNAL_TOKEN,               .code = TOKEN_MADE,                                          .text = "01234567 " KEY_64,                                                                                       .value = 3 },
-        { .kind = JOURNAL_TOKEN,                       .code = TOKEN_USED,                            .text = "01234567",                                               .host = "one" },
-        { .kind = JOURNAL_TOKEN,              .code = TOKEN_USED,                                       .text = "01234567",.host = "two" },
-        { .kind = JOURNAL_TOKEN,      .code = TOKEN_MADE,.text = "89abcdef " KEY_64,.value = 1 },
-        { .kind = JOURNAL_TOKEN,.code = TOKEN_REVOKED,.text = "89abcdef"                  },
+        { .kind = JOURNAL_TOKEN,
+         .code = TOKEN_MADE,
+         .text = "01234567 " KEY_64,
+         .wall_us = 7000000,
+         .value = 3 },
+        { .kind = JOURNAL_TOKEN,                       .code = TOKEN_USED,                                     .text = "01234567",                                                                                               .host = "one" },
+        { .kind = JOURNAL_TOKEN,
+         .code = TOKEN_USED,
+         .text = "01234567",
+         .host = "two",
+         .check = 1234321 },
+        { .kind = JOURNAL_TOKEN,.code = TOKEN_MADE,.text = "89abcdef " KEY_64,.value = 1 },
+        { .kind = JOURNAL_TOKEN,   .code = TOKEN_REVOKED,                                            .text = "89abcdef"                                                                                              },
     };
     int rc = 0;
 
@@ -191,6 +202,7 @@ TEST(values_and_tokens_are_in_a_compacted_journal)
     CHECK_HAS(t, whole.text, "74776f");
     CHECK_HAS(t, whole.text, "01234567");
     CHECK_HAS(t, whole.text, "two");
+    CHECK_HAS(t, whole.text, "check=1234321");
     CHECK_OK(t, journal_compact(file, &config, &left, NULL));
     CHECK_OK(t, look(&compacted));
     CHECK_TEXT(t, compacted.text, whole.text);
