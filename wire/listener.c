@@ -74,9 +74,11 @@ static void listener_note(struct log_limit *limit, const char *peer, const char 
  * not fill the log. */
 static void listener_turn_away(struct listener *listener, const char *peer, const char *why)
 {
-    char line[ERR_TEXT_MAX + 16];
+    bool advise = listener->advice && !strcmp(why, TLS_OTHER_KEY);
+    char line[2 * ERR_TEXT_MAX];
 
-    snprintf(line, sizeof(line), "turned away, %s", why);
+    snprintf(line, sizeof(line), "turned away, %s%s%s", why, advise ? ": " : "",
+             advise ? listener->advice : "");
     listener_note(&listener->turned_away, peer, line);
 }
 
@@ -312,6 +314,11 @@ int listener_unix(struct event_base *base, const char *name, listener_fn *accept
 void listener_watch_crowd(struct listener *listener, listener_crowd_fn *crowded)
 {
     listener->crowded = crowded;
+}
+
+void listener_advise(struct listener *listener, const char *advice)
+{
+    listener->advice = advice;
 }
 
 /* Frees the listener, or marks it to be freed when its running callback returns (`busy`). */

@@ -41,6 +41,10 @@ int listener_unix(struct event_base *base, const char *name, listener_fn *accept
 typedef void listener_crowd_fn(void *arg);
 void listener_watch_crowd(struct listener *listener, listener_crowd_fn *crowded);
 
+/* From now on the log line about a peer with another key ends in this text: what such a peer may
+ * be, and the remedy. The text is borrowed while the listener lives. */
+void listener_advise(struct listener *listener, const char *advice);
+
 /* Stops listening and frees the listener; NULL is allowed. Connections that were handed over stay
  * open. */
 void listener_free(struct listener *listener);

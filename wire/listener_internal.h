@@ -46,6 +46,7 @@ struct listener {
     struct log_limit turned_away; /* of the lines that say why a peer was turned away */
     struct log_limit failing;     /* of the lines that say why nothing can be accepted */
     listener_crowd_fn *crowded;   /* NULL: the owner does not want to know of crowds */
+    const char *advice;           /* added to the line about a peer with another key; NULL: none */
     int64_t crowd_told_us;        /* when the owner was last told of a crowd */
     int busy;                     /* how many callbacks of the listener run */
     bool gone;     /* the owner has freed the listener: the last callback frees the memory */

@@ -326,7 +326,7 @@ const char *tls_reason(unsigned long error)
     const char *text;
 
     switch (ERR_GET_REASON(error)) {
-    case SSL_R_BINDER_DOES_NOT_VERIFY: return "the peer has another key";
+    case SSL_R_BINDER_DOES_NOT_VERIFY: return TLS_OTHER_KEY;
     case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
     case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER: return TLS_REFUSED;
     case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:

@@ -20,6 +20,9 @@
  * of this side, or does not know it yet. */
 #define TLS_REFUSED "the peer has another key, and refuses the key of this side"
 
+/* The same on the side that was dialled, whose log has it. */
+#define TLS_OTHER_KEY "the peer has another key"
+
 struct tls;
 
 /* The peer at the other end: the name and the number of the key that it has proved. */

@@ -29,6 +29,11 @@
 /* At most REFUSED_BURST lines about refused connections are logged in REFUSED_WINDOW_US. */
 #define REFUSED_WINDOW_US (10 * TIME_S)
 #define REFUSED_BURST     3
+/* The remedy for a peer with another key, where hosts join. TLS refuses an unknown token as any
+ * other key that is unknown, and no name of a host is known then. */
+#define TOKEN_ADVICE                                                                    \
+    "if it is a host that joins, its token is unknown to this job; 'hvd-elastic token " \
+    "list' shows the job's tokens, 'hvd-elastic token create' makes one"
 
 struct peer {
     struct server *server; /* whose connection this is; NULL: the server was freed */
@@ -52,6 +57,7 @@ struct server {
     void *arg;
     struct VEC(struct peer *) peers; /* the index is the peer number */
     struct VEC(struct place_to_dial) places;
+    bool tokens;              /* hosts may join with tokens */
     struct log_limit refused; /* limits the lines about connections that are refused */
 };
 
@@ -297,10 +303,19 @@ int server_listen(struct server *server, const char *source, uint16_t port,
         return rc;
     }
     listener_watch_crowd(place.listener, server_on_crowd);
+    if (server->tokens)
+        listener_advise(place.listener, TOKEN_ADVICE);
     server->places.items[server->places.count++] = place;
     *ret_address = listener_address(place.listener);
     log_info(NET, "the driver listens for agents at %s", *ret_address);
     return 0;
+}
+
+/* Each listener that is made from now on says in the log what a peer with an unknown token needs.
+ */
+void server_take_tokens(struct server *server)
+{
+    server->tokens = true;
 }
 
 /* Returns the i-th address at which the server listens, and its port, from the listener's address

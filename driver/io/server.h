@@ -32,6 +32,10 @@ void server_free(struct server *server); /* also closes all connections, at once
 int server_listen(struct server *server, const char *source, uint16_t port,
                   const char **ret_address, bool *ret_moved, struct hvd_err *err) MUST_CHECK;
 
+/* Hosts may join at the addresses at which the server listens from now on: the log says what a peer
+ * with an unknown token needs. */
+void server_take_tokens(struct server *server);
+
 /* Returns the i-th of the addresses at which the server listens, without its port, and *ret_port;
  * NULL: there are fewer. The text is borrowed while the server lives. */
 const char *server_place(const struct server *server, size_t i, uint16_t *ret_port);

@@ -429,6 +429,7 @@ int starter_listen(struct starter *starter, struct hvd_err *err)
 
     if (starter->listens)
         return 0;
+    server_take_tokens(starter->parts.server);
     rc = server_listen(starter->parts.server, config->listen, config->port, &address,
                        NULL /* no other port may be taken */, err);
     starter->listens = !rc;

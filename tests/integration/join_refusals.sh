@@ -63,7 +63,8 @@ kill -TERM "$pid"
 await join-a.log 'host a has joined the job' 2
 await_round 3
 refused wrong 1 'the token is wrong, or that driver is one of another job'
-grep -q 'turned away, the peer has another key' "$err" || die 'the driver does not say that a host has another key'
+grep -qE '127\.0\.0\.1:[0-9]+: turned away, the peer has another key: .*its token is unknown to this job.*hvd-elastic token create' "$err" ||
+  die 'the driver does not say that a host has an unknown token, and what to do'
 
 # a process that dials again is the same host; another one of its name is refused; a second JOIN on one connection is a
 # fault, which ends that connection
