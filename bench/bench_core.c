@@ -241,7 +241,7 @@ static struct world make_world(uint32_t hosts)
     config.np = hosts * SLOTS;
     config.min_np = 1;
     config.lease_us = INT64_C(3600) * 1000000; /* agents here say nothing unless asked */
-    config.discovery_us = INT64_C(3600) * 1000000;
+    config.discovery.pause_us = INT64_C(3600) * 1000000;
     if (core_config_finish(&config, &err)) {
         fprintf(stderr, "bench_core: %s\n", err.text);
         abort();

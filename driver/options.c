@@ -641,8 +641,9 @@ int options_to_core(const struct driver_options *options, const char *job, uint6
     config.driver_grace_us = bounded(options->driver_grace_us);
     if (options->discovery == OPTIONS_JOIN)
         config.join = options_has_source(options) ? JOIN_LISTED : JOIN_ALONE;
-    config.discovery_us = options->discovery_interval_us;
-    config.discovery_retry_first = options->discovery_retry_first;
+    config.join_token = options->token_file != NULL;
+    config.discovery.pause_us = options->discovery_interval_us;
+    config.discovery.retry_first = options->discovery_retry_first;
     config.elastic_timeout_us = bounded(options->elastic_timeout_us);
     config.agent_start_us = options->agent_timeout_us;
     config.start_timeout_us = bounded(options->start_timeout_us);

@@ -32,10 +32,13 @@ struct core_config {
     int64_t lease_us;        /* an agent with a longer silence counts as dead */
     int64_t driver_grace_us; /* how long workers train on without a driver */
     enum core_join join;
-    int64_t discovery_us; /* the time from the end of one discovery to the next */
-    /* True: if the first discovery of a new job fails, the driver tries again as long as the job
-     * waits for its hosts. False: the job fails. */
-    bool discovery_retry_first;
+    bool join_token; /* --token-file: the job gets a token as soon as the driver listens */
+    struct {
+        int64_t pause_us; /* the time from the end of one discovery to the next */
+        /* True: if the first discovery of a new job fails, the driver tries again as long as the
+         * job waits for its hosts. False: the job fails. */
+        bool retry_first;
+    } discovery;
     int64_t elastic_timeout_us; /* how long the job may have too few workers before it fails */
     int64_t agent_start_us;     /* the longest time from the start of an agent to its hello */
     int64_t start_timeout_us;   /* the longest time from the launch of a worker to its READY */

@@ -40,6 +40,7 @@ struct core_joins {
     int64_t apply_us;       /* no list is made before this moment */
     int64_t heard_us;       /* after a takeover: when the wait for hosts is over */
     struct log_limit refusals;
+    bool advised; /* the log has said how a token is made */
 };
 
 #endif

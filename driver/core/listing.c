@@ -15,6 +15,7 @@
 #include "driver/core/roster.h"
 #include "driver/core/step.h"
 #include "driver/core/tell.h"
+#include "driver/core/tokens.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,7 +42,7 @@ static void listing_discover_again(struct core *core)
 {
     core->listing.discovering = false;
     core->listing.health.asked_us = TIME_NEVER;
-    core->listing.next_us = time_add(core->now_us, core->config.discovery_us);
+    core->listing.next_us = time_add(core->now_us, core->config.discovery.pause_us);
     core_want_timer(core, core->listing.next_us);
 }
 
@@ -148,8 +149,8 @@ static bool listing_apply_hosts(struct core *core, const struct hosts *hosts, st
     slots = hosts_total_slots(&core->listing.hosts);
     if (core->job == JOB_GATHERING && !core->launch.gate_open && slots < core->config.np)
         CORE_WARN(core, FACTS(.kind = KIND_TOO_FEW_SLOTS),
-                  "waiting for slots: %" PRIu64 " of %" PRIu32 " are listed", slots,
-                  core->config.np);
+                  "waiting for slots: %" PRIu64 " of %" PRIu32 " are listed%s", slots,
+                  core->config.np, tokens_advise(core));
     core_want_slots(core);
     core_want_round(core);
     lease_expire(core); /* Unlisted hosts whose connection has broken may count as dead now. */
@@ -212,7 +213,7 @@ void listing_on_failure(struct core *core, const char *why)
     listing->health.failures++;
     listing->health.failed_us = core->now_us;
     /* docs/stories.md, `first_discovery_fails`, `first_discovery_is_tried_again`. */
-    if (first && !core->config.discovery_retry_first) {
+    if (first && !core->config.discovery.retry_first) {
         over_fail(core, tell_text(core, "the first discovery has failed: %s", why));
         return;
     }

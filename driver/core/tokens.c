@@ -257,6 +257,19 @@ const char *tokens_use(struct core *core, const char *id, const char *host, uint
     return NULL;
 }
 
+/* Gives the log line that tells of too few slots its end: without a token no host can join. Said
+ * once. */
+const char *tokens_advise(struct core *core)
+{
+    struct core_joins *joins = &core->listing.joins;
+
+    if (!core->config.join || core->config.join_token || joins->tokens.count || joins->advised)
+        return "";
+    joins->advised = true;
+    return "; no host can join, as the job has no token: 'hvd-elastic token create' makes one, for "
+           "'hvd-agent --join'";
+}
+
 /* Called when the driver starts: the tokens that the journal names are accepted in handshakes. */
 void tokens_start(struct core *core)
 {

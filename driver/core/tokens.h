@@ -23,6 +23,10 @@ void tokens_on_event(struct core *core, const struct event *event);
  * never 0. Returns NULL; or why the host may not, and nothing is noted. */
 const char *tokens_use(struct core *core, const char *id, const char *host, uint64_t number);
 
+/* Returns "", or the first time while hosts may join and the job has no token: a text for the end
+ * of a log line, which says that and names the remedy. */
+const char *tokens_advise(struct core *core);
+
 /* The driver starts: the tokens that the journal names are accepted in handshakes. */
 void tokens_start(struct core *core);
 

@@ -86,7 +86,7 @@ static void take_config(struct fuzz_input *in)
     config->stall_us = bits & 16 ? LIMIT_DURATION_US : 10 * TIME_MIN;
     config->beat_us = TIME_MIN;
     config->lease_us = 2 * TIME_MIN;
-    config->discovery_us = TIME_MIN;
+    config->discovery.pause_us = TIME_MIN;
     config->blacklist.scope = bits & 32 ? SCOPE_HOST : SCOPE_SLOT;
     config->blacklist.forever = (bits & 64) != 0;
     config->checkpoint_dir = bits & 128 ? "/c" : NULL;

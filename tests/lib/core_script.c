@@ -481,7 +481,7 @@ static int do_hosts(struct words *words)
     rc = hosts_fill(&hosts, script_plain(words, 1));
     snprintf(tape->listing, sizeof(tape->listing), "%s", script_plain(words, 1));
     if (!rc && !tape->asked) { /* the core gets no answer before it has asked */
-        tape->now_us += tape->config.discovery_us;
+        tape->now_us += tape->config.discovery.pause_us;
         rc = tape_step(tape, &(struct event){ .kind = EVENT_TIMER });
     }
     tape->asked = false;
@@ -530,7 +530,7 @@ static const struct {
     TIME(prepare),
     TIME(elastic_timeout),
     TIME(start_timeout),
-    TIME(discovery),
+    {"discovery", offsetof(struct core_config, discovery.pause_us), true},
     TIME(stall),
     TIME(kill_grace),
     TIME(driver_grace),

@@ -212,7 +212,7 @@ STORY_ALONE(first_discovery_fails, "the first discovery fails: the job ends with
 STORY_ALONE(first_discovery_is_tried_again, "the first discovery fails, and may be tried again")
 {
     story_two_of_four(w, 60);
-    world_shape(w)->config.discovery_retry_first = true;
+    world_shape(w)->config.discovery.retry_first = true;
     for (int i = 0; i < 3; i++)
         world_at(w, 0, discovery_fails());
     story_ends(w, "4", 0);
@@ -222,7 +222,7 @@ STORY_ALONE(first_discovery_is_tried_again, "the first discovery fails, and may 
 STORY_ALONE(first_discovery_fails_for_too_long, "tried again only while hosts are waited for")
 {
     story_two_of_four(w, 60);
-    world_shape(w)->config.discovery_retry_first = true;
+    world_shape(w)->config.discovery.retry_first = true;
     world_shape(w)->config.elastic_timeout_us = 5 * TIME_S;
     for (int i = 0; i < 6; i++)
         world_at(w, 0, discovery_fails());

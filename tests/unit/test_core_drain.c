@@ -269,7 +269,7 @@ static int list_many(unsigned more)
         snprintf(name, sizeof(name), "h%u", i);
         rc = hosts_add(&hosts, name, 1);
     }
-    tape.now_us += tape.config.discovery_us;
+    tape.now_us += tape.config.discovery.pause_us;
     if (!rc)
         rc = tape_step(&tape, &(struct event){ .kind = EVENT_TIMER });
     if (!rc)

@@ -244,6 +244,13 @@ TAPE_CASE(a_host_is_used_when_both_say_so, "config np=1 min_np=1 max_np=4 join=l
                                            "join b* slots=3 number=5\n"
                                            "wait 200ms | b* < START 2\n")
 
+/* The driver waits, and nothing else would say what a host needs. */
+TAPE_CASE(a_job_without_a_token_says_how_one_is_made,
+          "config np=2 max_np=4 join=alone lease=5s\n"
+          "start | record TERM 1\n"
+          "    | ! waiting for slots: 0 of 2 are listed; no host can join, as the job has no "
+          "token: 'hvd-elastic token create' makes one, for 'hvd-agent --join'\n")
+
 TAPE_CASE(no_token_is_made_where_no_host_can_join,
           "config np=1 min_np=1\nstart\n"
           "token aaaaaaaa | reply HVD_E_STATE: no host can join this job; start it with "

@@ -183,7 +183,7 @@ TEST(defaults_follow_from_what_was_said)
     CHECK_INT(t, core.beat_us, ==, wanted.beat_us);
     CHECK_INT(t, core.lease_us, ==, wanted.lease_us);
     CHECK_INT(t, core.driver_grace_us, ==, wanted.driver_grace_us);
-    CHECK_INT(t, core.discovery_us, ==, wanted.discovery_us);
+    CHECK_INT(t, core.discovery.pause_us, ==, wanted.discovery.pause_us);
     CHECK_INT(t, core.elastic_timeout_us, ==, wanted.elastic_timeout_us);
     CHECK_INT(t, core.agent_start_us, ==, wanted.agent_start_us);
     CHECK_INT(t, core.start_timeout_us, ==, wanted.start_timeout_us);

@@ -31,7 +31,7 @@ static void draw_config(struct core_config *config, struct rng *rng)
     config->beat_us = TIME_S;
     config->lease_us = among(rng, 3 * TIME_S, 6 * TIME_S);
     config->driver_grace_us = among(rng, TIME_MIN, 5 * TIME_MIN);
-    config->discovery_us = among(rng, TIME_S, 5 * TIME_S);
+    config->discovery.pause_us = among(rng, TIME_S, 5 * TIME_S);
     config->elastic_timeout_us = among(rng, 10 * TIME_MIN, 15 * TIME_MIN);
     config->agent_start_us = among(rng, 10 * TIME_S, TIME_MIN);
     config->start_timeout_us = among(rng, 90 * TIME_S, 150 * TIME_S);
