@@ -676,6 +676,9 @@ int table_tokens(const struct core_view *view, const struct table_facts *facts, 
                             : !token->left_us                           ? "expired"
                             : token->uses && token->used >= token->uses ? "used up"
                                                                         : "good";
+        const char *left = token->revoked                 ? "-"
+                           : token->left_us == TIME_NEVER ? "always"
+                                                          : table_time(token->left_us, time);
 
         if (json) {
             json_open(&rows, NULL, '{');
@@ -688,12 +691,10 @@ int table_tokens(const struct core_view *view, const struct table_facts *facts, 
             json_close(&rows, '}');
             continue;
         }
-        grid_row(&grid, (const char *[]){ token->id, state, *token->host ? token->host : "any",
-                                          token->uses ? table_number(token->used, used) : "-",
-                                          token->uses ? table_number(token->uses, uses) : "any",
-                                          token->left_us == TIME_NEVER
-                                              ? "always"
-                                              : table_time(token->left_us, time) });
+        grid_row(&grid,
+                 (const char *[]){ token->id, state, *token->host ? token->host : "any",
+                                   token->uses ? table_number(token->used, used) : "-",
+                                   token->uses ? table_number(token->uses, uses) : "any", left });
     }
     return table_end(out, before, json ? table_json_end(&rows) : grid_show(&grid, 0, out));
 }

@@ -453,6 +453,29 @@ TEST(hosts_as_json)
         "\"failure\":\"exit code 3\"},\"orphaned\":false}\n");
 }
 
+/* A token that is revoked has no time left, even if it had no end. */
+TEST(the_tokens)
+{
+    static const struct view_token tokens[] = {
+        {.id = "aaaaaaaa",       .host = "",      .left_us = TIME_NEVER },
+        { .id = "bbbbbbbb",                     .host = "b",                    .uses = 2, .used = 1, .left_us = 90 * TIME_S },
+        { .id = "cccccccc",             .host = "",.left_us = TIME_NEVER, .revoked = true },
+        { .id = "dddddddd",                     .host = "",                    .left_us = 90 * TIME_S, .revoked = true },
+        { .id = "eeeeeeee", .host = "" },
+    };
+    struct core_view view = a_view();
+
+    view.tokens = (struct view_tokens){ tokens, ARRAY_SIZE(tokens) };
+    CHECK_OK(t, table_tokens(&view, &facts, false, &out));
+    CHECK_TEXT(t, buf_text(&out),
+               "TOKEN     STATE    HOST  HOSTS  OF   LEFT\n"
+               "aaaaaaaa  good     any   -      any  always\n"
+               "bbbbbbbb  good     b     1      2    1m30s\n"
+               "cccccccc  revoked  any   -      any  -\n"
+               "dddddddd  revoked  any   -      any  -\n"
+               "eeeeeeee  expired  any   -      any  0s\n");
+}
+
 TEST(the_blacklist)
 {
     struct core_view view = a_view();
