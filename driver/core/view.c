@@ -18,6 +18,8 @@
 
 #define VIEW_MEMORY_MAX ((size_t)1 << 30)
 #define VIEW_LINE_MAX   512
+#define VIEW_NOT_JOINED \
+    "not joined: the list of hosts names it, and no 'hvd-agent --join' has joined for it"
 
 /* Makes an empty view: no text is NULL, and times that are not known are TIME_NEVER. */
 void core_view_init(struct core_view *view)
@@ -49,6 +51,23 @@ static const char *view_text(struct arena *memory, const char *format, ...)
     return text ? text : "";
 }
 
+/* Returns why this host, of which the roster knows, is not one of the job, for the operator. */
+static const char *view_why_unlisted(const struct core *core, const struct core_host *host)
+{
+    const struct core_joins *joins = &core->listing.joins;
+    bool both = core->config.join == JOIN_LISTED && joins->found_times;
+
+    if (!core->listing.discovered && !both)
+        return "discovery has not answered yet";
+    if (both && host->join.here && !hosts_find(&joins->found, host->name))
+        return "not listed: the host has joined, and the list of hosts does not name it";
+    if (both && !host->join.here && hosts_find(&joins->found, host->name))
+        return VIEW_NOT_JOINED;
+    return roster_is_drained(host) ? "discovery no longer names the host; it stays drained "
+                                     "until 'hvd-elastic undrain'"
+                                   : "discovery no longer names the host";
+}
+
 /* Returns why slots of this host have no worker, for the operator; "": there is nothing to
  * explain. */
 static const char *view_why_unused(const struct core *core, const struct core_host *host,
@@ -56,12 +75,8 @@ static const char *view_why_unused(const struct core *core, const struct core_ho
 {
     char sentence[BLACKLIST_SENTENCE_MAX];
 
-    if (!host->listed && core->listing.discovered)
-        return roster_is_drained(host) ? "discovery no longer names the host; it stays drained "
-                                         "until 'hvd-elastic undrain'"
-                                       : "discovery no longer names the host";
     if (!host->listed)
-        return "discovery has not answered yet";
+        return view_why_unlisted(core, host);
     if (host->draining && host->taken)
         return "the host is being drained";
     if (host->draining)
@@ -227,6 +242,48 @@ static const char *view_waiting_for(const struct core *core, struct arena *memor
 /* Copies the sums of goodput.c, and how often workers of each host have failed. The last entry,
  * with the name "", is of all hosts that have no entry of their own. If no memory is left, the view
  * has no entries, and core_view fails because view->memory is starved. */
+/* True: the host is not one of the job, and an operator must see it: it has workers or drains, or
+ * it has joined where a list must name it too. */
+static bool view_has_unlisted(const struct core *core, const struct core_host *host)
+{
+    return !host->listed && (host->taken || roster_is_drained(host) ||
+                             (core->config.join == JOIN_LISTED && host->join.here));
+}
+
+/* Copies the hosts: the listed ones, in order; then those that are not listed and that an operator
+ * must see; then those that the list of hosts names, where a host must join too and has not. False:
+ * no memory is left. */
+static bool view_hosts(const struct core *core, struct core_view *view)
+{
+    const struct core_roster *roster = &core->roster;
+    const struct hosts *found = &core->listing.joins.found;
+    struct view_host *hosts =
+        arena_alloc_array(&view->memory, roster->hosts.count + found->count, sizeof(*hosts));
+
+    if (!hosts)
+        return false;
+    for (size_t i = 0; i < core->listing.list.count; i++)
+        view_host(core, core->listing.list.items[i], &view->memory, &hosts[view->host_count++]);
+    for (size_t i = 0; i < roster->hosts.count; i++)
+        if (view_has_unlisted(core, roster->hosts.items[i]))
+            view_host(core, roster->hosts.items[i], &view->memory, &hosts[view->host_count++]);
+    for (size_t i = 0; i < found->count; i++) {
+        const struct core_host *host = roster_find_host(core, found->items[i].name);
+
+        if (host && (host->listed || view_has_unlisted(core, host)))
+            continue;
+        hosts[view->host_count++] =
+            (struct view_host){ .name = view_text(&view->memory, "%s", found->items[i].name),
+                                .listed = true,
+                                .drain_us = TIME_NEVER,
+                                .agent = host ? host->agent : AGENT_NONE,
+                                .heard_us = TIME_NEVER,
+                                .why = VIEW_NOT_JOINED };
+    }
+    view->hosts = hosts;
+    return true;
+}
+
 static void view_goodput(const struct core *core, struct core_view *view)
 {
     const struct core_goodput *goodput = &core->costs.goodput;
@@ -251,28 +308,15 @@ int core_view(const struct core *core, struct core_view *ret_view)
     struct core_view view;
     struct view_change *changes;
     const struct worker *worker;
-    struct view_host *hosts;
     uint64_t *members;
 
     core_view_init(&view);
     members = arena_alloc_array(&view.memory, core->current.members.count, sizeof(*members));
     changes = arena_alloc_array(&view.memory, core->costs.count, sizeof(*changes));
-    hosts = arena_alloc_array(&view.memory, core->roster.hosts.count, sizeof(*hosts));
-    if (!members || !changes || !hosts) {
+    if (!members || !changes || !view_hosts(core, &view)) {
         core_view_release(&view);
         return HVD_E_NOMEM;
     }
-    /* The listed hosts come first, in order, then the unlisted hosts that have workers or drains.
-     */
-    for (size_t i = 0; i < core->listing.list.count; i++)
-        view_host(core, core->listing.list.items[i], &view.memory, &hosts[view.host_count++]);
-    for (size_t i = 0; i < core->roster.hosts.count; i++) {
-        const struct core_host *host = core->roster.hosts.items[i];
-
-        if (!host->listed && (host->taken || roster_is_drained(host)))
-            view_host(core, host, &view.memory, &hosts[view.host_count++]);
-    }
-    view.hosts = hosts;
     view_blacklist(core, &view);
     view_tokens(core, &view);
     memcpy(changes, core->costs.kept, core->costs.count * sizeof(*changes));

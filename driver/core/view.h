@@ -104,7 +104,7 @@ struct core_view {
     size_t member_count;
     uint32_t resets;
     struct view_shortage shortage;
-    const struct view_host *hosts; /* listed ones in order, then unlisted with workers or drains */
+    const struct view_host *hosts; /* listed ones, unlisted ones, ones that have not joined */
     size_t host_count;
     const struct view_held *held;
     size_t held_count;

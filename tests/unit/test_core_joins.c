@@ -244,6 +244,26 @@ TAPE_CASE(a_host_is_used_when_both_say_so, "config np=1 min_np=1 max_np=4 join=l
                                            "join b* slots=3 number=5\n"
                                            "wait 200ms | b* < START 2\n")
 
+/* A host that only one of the two sources names is not used, and the operator sees which one. */
+TAPE_CASE(a_host_that_one_source_names_is_shown,
+          "config np=1 min_np=1 max_np=4 join=listed lease=5s\n"
+          "start\ntoken aaaaaaaa\n"
+          "join x*\n"
+          "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 1 slots; hosts "
+          "with an agent "
+          "offer 0\n"
+          "    | x none unlisted: of 0; discovery has not answered yet\n"
+          "hosts a:1,b:2\n"
+          "join a* number=4\nwait 200ms\n"
+          "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 1 slots; hosts "
+          "with an agent "
+          "offer 0\n"
+          "    | a starting: of 1; the agent of the host has not said hello yet\n"
+          "    | x none unlisted: of 0; not listed: the host has joined, and the list of hosts "
+          "does not name it\n"
+          "    | b none: of 0; not joined: the list of hosts names it, and no 'hvd-agent --join' "
+          "has joined for it\n")
+
 /* The driver waits, and nothing else would say what a host needs. */
 TAPE_CASE(a_job_without_a_token_says_how_one_is_made,
           "config np=2 max_np=4 join=alone lease=5s\n"
