@@ -71,6 +71,9 @@ static int main_take_host(struct event_base *base, struct agent_loop_config *con
         if (i > 0)
             poll(NULL, 0, RETRY_MS);
         rc = agent_socket_take(config->core.job, config->core.host, config->socket, err);
+        /* only of a new agent: a running one must hear where its driver is in any case */
+        if (!rc)
+            rc = notice_check(config->preemption, err);
         if (!rc)
             rc = agent_loop_create(base, config, ret_loop, err);
         else if (rc == HVD_E_BUSY)

@@ -241,6 +241,20 @@ void notice_stop(struct notice *notice)
     mem_free(notice);
 }
 
+/* Checks what can be known before the watch begins: whether the file may appear on this host. */
+int notice_check(const char *preemption, struct hvd_err *err)
+{
+    struct preemption wanted;
+    char path[LIMIT_PATH_BYTES];
+    int rc = preemption_parse(preemption, &wanted, err);
+
+    if (!rc && wanted.file.length) {
+        snprintf(path, sizeof(path), "%.*s", (int)wanted.file.length, wanted.file.at);
+        rc = notice_file_check(path, err);
+    }
+    return rc ? err_prefix(err, rc, "--preemption") : 0;
+}
+
 /* Makes the watch of one giver, and starts its thread. */
 static int notice_add(struct notice *notice, const struct notice_giver *giver, struct hvd_err *err)
 {

@@ -27,6 +27,10 @@ struct notice_ops {
     void (*given)(void *arg, int64_t left_us, const char *text);
 };
 
+/* HVD_E_INVAL: the file of --preemption cannot appear on this host, as its folder is not there or
+ * may not be searched; or it is there, and is not a plain file that this user may read. */
+int notice_check(const char *preemption, struct hvd_err *err) MUST_CHECK;
+
 /* Starts a thread for each giver that is wanted; *ret_notice is NULL when there is none.
  * HVD_E_LIMIT, HVD_E_NOMEM. */
 int notice_start(struct event_base *base, const struct notice_config *config,

@@ -43,6 +43,7 @@ struct notice_giver {
 
 extern const struct notice_giver notice_aws, notice_gcp_preempted, notice_gcp_maintenance,
     notice_azure, notice_file, notice_command;
+int notice_file_check(const char *path, struct hvd_err *err) MUST_CHECK; /* notice_check of it */
 
 /* The watch of one giver. Only its thread uses the fields above `waits`. */
 struct notice_watch {

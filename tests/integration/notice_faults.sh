@@ -107,6 +107,11 @@ for bad in aws,moon file: file:relative command: ''; do
   if BODY_TEST=$folder "$elastic" -np 1 --preemption "$bad" true >"$folder/refused" 2>&1; then die "--preemption '$bad' is taken"; fi
   grep -q 'preemption' "$folder/refused" || die "--preemption '$bad': $(cat "$folder/refused")"
 done
+# what only the host can know: its agent does not start, and the driver names host, culprit and remedy
+new_job
+start -np 1 -H 127.0.0.2:1 --preemption "file:$folder/nowhere/going" "$trainer"
+await "$err" "127.0.0.2: .*--preemption: file:$folder/nowhere/going: this host has no folder $folder/nowhere; make it"
+over
 for name in denied strayed; do
   [ "$(metadata_count "$host" $name)" = 0 ] || die "$name: $(metadata counts "host=$host")"
 done
