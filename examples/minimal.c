@@ -65,8 +65,8 @@ static int step(hvd_state *state, struct training *training)
     code = hvd_allreduce(sum, sum, 4, HVD_FLOAT64, HVD_SUM);
     if (code)
         return code;
-    for (int k = 0; k < 3;
-         k++) /* divided by the samples of all ranks: the same with 1 rank and with 12 */
+    /* divided by the samples of all ranks: the same with 1 rank and with 12 */
+    for (int k = 0; k < 3; k++)
         training->weights[k] -= RATE * sum[k] / (double)batch.total;
     training->loss += sum[3];
     return hvd_state_commit(state); /* the step is safe now; the membership changes here */
@@ -101,8 +101,7 @@ int main(void)
     hvd_state *state = NULL;
     int code = hvd_init();
 
-    setvbuf(stdout, NULL, _IOLBF,
-            0); /* a printed line is visible even if the process is killed next */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a line that was printed is seen if a kill comes next */
     if (!code && !(state = hvd_state_create()))
         code = HVD_E_NOMEM;
     if (!code)
