@@ -27,8 +27,10 @@ const LEAVES = ['drain_begun', 'host_left'], REASONS = [...LOSSES, ...GAINS, ...
 const SHOWN_REASONS = 2, TAKEOVER_MS = 60000;
 /* A speed is measured over at least SPEED_MS, so that a job has at most SPEEDS of them. */
 const SPEED_MS = 10000, SPEEDS = 120, HOUR_S = 3600;
+/* A job is told to be slower if it has lost this part of a speed that LEAST_SPEEDS measurements tell. */
+const SLOWER = 0.2, LEAST_SPEEDS = 4;
 /* EVERY_SLOT is the max_np of a job without an upper limit; live.c holds it to LIMIT_WORKERS. */
-const SHOWN_WHYS = 4, EVERY_SLOT = 131072;
+const SHOWN_WHYS = 4, SHOWN_SIZES = 6, EVERY_SLOT = 131072;
 
 const job = { changes: new Map(), events: [], seen: 0, round: 0, decided: new Map(), reasons: [], ready: [], revoked: [], takeovers: [], listsAnew: false, marks: [], slots: new Map(), lost: new Map(), checkpoint: null, unwritten: null, last: null, heard: 0, clock: 0, still: null, driver: '', file: null, began: Infinity, control: false };
 const chosen = { change: null, span: 0, severity: 2 };
@@ -123,6 +125,12 @@ function lag(worker) {
 
 /* ---- parts of the page ---- */
 
+/* How many commits a loss of all machines would cost. Those of different rounds are not counted through. */
+function sinceThen(checkpoint, newest) {
+  const [saved, now] = [checkpoint, newest].map(text => /^\d+\.\d+$/.test(text) ? text.split('.').map(Number) : null);
+  return saved && now && saved[0] === now[0] && now[1] >= saved[1] ? count(now[1] - saved[1], 'commit since', 'commits since') : '';
+}
+
 /* The tile of the newest complete checkpoint. An event knows its time if an earlier driver has heard of it. After a failure
  * the newest one may be old. */
 function checkpointFact(message) {
@@ -131,8 +139,9 @@ function checkpointFact(message) {
   if (alive && where === null) return ['checkpoint', 'none', 'there is no --checkpoint-dir'];
   const newest = commit !== null ? commit : alive || !heard ? null : heard.commit;
   const at = age !== null ? job.clock - age * 1000 : heard && heard.commit === newest ? heard.at : null;
-  const rest = [newest && commitName(newest), at !== null && newest && when(at), where && `in ${where}`, failed && `the last attempt failed ${when(failed)}`];
-  return ['checkpoint', newest || (alive ? 'none yet' : '–'), newest || alive || failed ? rest.filter(Boolean).join(', ') : 'no event tells of one'];
+  const rest = [newest && commitName(newest), sinceThen(newest, message.status.newest), where && `in ${where}`, failed && `the last attempt failed ${when(failed)}`];
+  return ['checkpoint', !newest ? (alive ? 'none yet' : '–') : at !== null ? when(at) : 'complete',
+    newest || alive || failed ? rest.filter(Boolean).join(', ') : 'no event tells of one'];
 }
 
 /* Why no more workers train, of a job that has a most: what each host says, or how many slots there are; a line for each. */
@@ -167,8 +176,9 @@ function showHead(message) {
   const fails = status.fails_in_s === null ? '' : `It fails in ${span(status.fails_in_s)} unless workers come`;
   const kept = status.kept ? `${count(status.kept, 'worker', 'workers')} must leave, but fewer than ${status.min_np} would be left` : '';
   const waits = [status.waiting_for && `It waits for ${status.waiting_for}`, fails, kept, ...status.lagging.slice(0, 3).map(lag)].filter(Boolean).join('; ');
-  at('waits').textContent = waits || (status.state === 'running' ? 'Nothing is waited for.' : '');
   const fewer = whyFewer(message);
+  at('waits').textContent = waits || (status.state === 'running' && !fewer.length ? 'Nothing is waited for.' : '');
+  at('slower').textContent = slower(message);
   fill('fewer', fewer, () => fewer.map(line => make('span', '', line)));
   const failed = status.failures.reduce((sum, one) => sum + one.count, 0);
   const most = status.max_np < EVERY_SLOT ? `, at most ${status.max_np}` : '';
@@ -285,8 +295,21 @@ function showChart(status) {
   if (job.still !== null)
     svg.append(draw('rect', { class: 'pause recovery', x: x(job.still), y: top, width: Math.max(x(now) - x(job.still), 3), height: bottom - top }));
   at('chart').replaceChildren(svg);
+  const sizes = timeOfSizes(list, now);
+  fill('sizes', sizes, () => [sizes]);
   fill('key', status.min_np > 1, () => [...CAUSES.map(cause => make('span', '', make('i', `dot ${cause}`), `pause: ${cause}`)),
     status.min_np > 1 ? make('span', '', make('i', 'dash'), 'the least that the job needs') : '']);
+}
+
+/* For how long how many workers trained, with the pauses before, so that a job with one too few for long is seen at once. */
+function timeOfSizes(list, now) {
+  const times = new Map();
+  for (const [i, change] of list.entries())
+    times.set(change.to, (times.get(change.to) || 0) + (i + 1 < list.length ? list[i + 1].end : now) - change.end);
+  const sizes = [...times].sort((a, b) => b[0] - a[0]), rest = sizes.length - SHOWN_SIZES;
+  if (sizes.length < 2) return '';
+  return sizes.slice(0, SHOWN_SIZES).map(([size, ms], i) => `${i ? size : count(size, 'worker', 'workers')} for ${span(Math.floor(ms / 1000))}`).join(', ') +
+    (rest > 0 ? `; and ${count(rest, 'smaller size', 'smaller sizes')}` : '');
 }
 
 /* The round of the change that is shown phase by phase: the chosen one, or the newest; 0: none is. */
@@ -348,10 +371,13 @@ function spark(points, fromZero) {
   return svg;
 }
 
-/* In words what the line shows. */
+/* In words what the line shows: its ends, and what lies beyond them. */
 function trend(points) {
-  const numbers = points.filter(point => typeof point[1] === 'number'), short = value => +value.toPrecision(3);
-  return make('small', 'faint', numbers.length ? `${short(numbers[0][1])} → ${short(numbers[numbers.length - 1][1])} in ${span(numbers[0][0])}` : '');
+  const numbers = points.filter(point => typeof point[1] === 'number'), values = numbers.map(point => point[1]), short = value => +value.toPrecision(3);
+  if (!numbers.length) return make('small', 'faint', '');
+  const [first, last, low, high] = [values[0], values[values.length - 1], Math.min(...values), Math.max(...values)];
+  const beyond = [low < Math.min(first, last) && `least ${short(low)}`, high > Math.max(first, last) && `most ${short(high)}`].filter(Boolean).join(', ');
+  return make('small', 'faint', `${short(first)} → ${short(last)} in ${span(numbers[0][0])}${beyond && `; ${beyond}`}`);
 }
 
 /* Commits in a second over time, as points [age, commits/s]: from the commits that the reported values and the
@@ -370,6 +396,15 @@ function speeds(message) {
     from = { at, round, place };
   }
   return points;
+}
+
+/* A job that has become slower: its speed now beside that of most of the hour before. More workers may make fewer commits. */
+function slower(message) {
+  const rate = message.status.commits_per_s, before = speeds(message).filter(([age]) => age > SPEED_MS / 1000 && age < HOUR_S).map(point => point[1]);
+  const usual = before.sort((a, b) => a - b)[Math.floor(before.length / 2)];
+  if (message.status.state !== 'running' || rate === null || before.length < LEAST_SPEEDS || rate > usual * (1 - SLOWER)) return '';
+  const short = value => value.toFixed(value < 10 ? 1 : 0);
+  return `It is ${Math.round((1 - rate / usual) * 100)} % slower than most of the time before: ${short(rate)} commits/s, where it made ${short(usual)}.`;
 }
 
 /* The tile of the speed: how fast it is now, and how fast it was an hour ago, or at first. */
