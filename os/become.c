@@ -1,8 +1,8 @@
 /*
- * become.c: gives up root for the owner of a path. The verbs call it (driver/cli/find_job.c) before
- * they look at anything in a job's folder. Invariant: after a success the process has no right that
- * the owner lacks; a path that is exchanged after the look at its owner is refused by the checks of
- * os/private, which then hold for that user.
+ * become.c: gives up root for the owner of a path. Verbs call it (driver/cli: find_job.c, jobs.c)
+ * before they look at anything in a job's folder. Invariant: after a success the process has no
+ * right that the owner lacks; a path that is exchanged after the look at its owner is refused by
+ * the checks of os/private, which then hold for that user.
  */
 #include "os/become.h"
 

@@ -65,13 +65,17 @@ static int private_refuse(int fd, const char *path, const struct stat *st, struc
     real[length > 0 ? length : 0] = '\0';
     if (length <= 0)
         snprintf(real, sizeof(real), "%s", path);
-    if (foreign)
+    /* A chown would take the folder away from an ordinary user, so it is no remedy there. */
+    if (foreign && st->st_uid)
         return err_set(err, HVD_E_DENIED,
                        "%s: belongs to user %u (mode %04o), and that user could exchange the files "
-                       "there; "
-                       "choose another folder, or run as root: chown -h %u %s",
-                       real, (unsigned)st->st_uid, (unsigned)st->st_mode & 07777,
-                       (unsigned)geteuid(), real);
+                       "there; choose another folder, or run the command as that user",
+                       real, (unsigned)st->st_uid, (unsigned)st->st_mode & 07777);
+    if (foreign)
+        return err_set(err, HVD_E_DENIED,
+                       "%s: belongs to root (mode %04o); choose another folder, or run as root: "
+                       "chown -h %u %s",
+                       real, (unsigned)st->st_mode & 07777, (unsigned)geteuid(), real);
     return err_set(err, HVD_E_DENIED,
                    "%s: other users may write there (owner %u, mode %04o); choose another folder, "
                    "or run: chmod go-w %s",

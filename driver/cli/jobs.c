@@ -10,6 +10,7 @@
 #include "driver/cli/job_list.h"
 #include "driver/control/json.h"
 #include "driver/journal/job_path.h"
+#include "os/become.h"
 #include "os/clock.h"
 
 #include <inttypes.h>
@@ -100,6 +101,8 @@ static int jobs_run(const struct cli_request *request, struct hvd_err *err)
     buf_init(&out, JOBS_ANSWER_BYTES);
     if (request->options.state_dir) {
         rc = job_path_folder(request->options.state_dir, NULL, &path, err);
+        if (!rc)
+            rc = become_owner(path, err); /* root may look at the jobs of any user */
         if (!rc)
             rc = job_list_folder(&list, path, err);
     } else {

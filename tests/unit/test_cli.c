@@ -284,6 +284,11 @@ TEST_FLAGS(root_looks_at_the_job_of_another_user, TEST_NO_TORTURE)
     CHECK(t, ask(line));
     CHECK_HAS(t, said, "job        j: running");
     CHECK_INT(t, status, ==, 0);
+    snprintf(line, sizeof(line), "jobs --state-dir %s", folder);
+    CHECK(t, ask(line));
+    CHECK_HAS(t, said, "theirs  living    -     ");
+    CHECK_INT(t, status, ==, 0);
+    snprintf(line, sizeof(line), "status --state-dir %s", folder);
     /* A file that the stranger cannot read is not shown to root as a part of the stranger's job. */
     snprintf(file, sizeof(file), "%s/events.log", folder);
     CHECK(t, !symlink("/etc/shadow", file));
