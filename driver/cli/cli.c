@@ -11,6 +11,7 @@
 #include "base/opt_show.h"
 #include "driver/cli/client.h"
 #include "driver/cli/find_job.h"
+#include "driver/cli/orphans.h"
 #include "driver/cli/verbs.h"
 #include "driver/store/etcd_store.h"
 
@@ -301,8 +302,7 @@ int cli_main(int argc, char **argv, cli_orphan_fn *orphan)
         status = rc ? cli_complain(&request, cli_exit_code_of(rc), &err)
                  : fflush(stdout) || ferror(stdout) ? CLI_BROKEN
                                                     : CLI_DONE;
-    } else if ((rc = cli_find_job(request.options.state_dir, request.job, &folder, &err)) ==
-                   HVD_E_NOTFOUND &&
+    } else if ((rc = orphans_find_job(&request, &folder, &err)) == HVD_E_NOTFOUND &&
                request.options.store && request.job) {
         status = cli_answer_offline(&request, NULL, &err);
     } else if (rc) {

@@ -69,6 +69,11 @@ lists nothing
 says "^orphan +orphaned +- .*$root/orphan\$" jobs
 says "^bad +ended +1 .*$root/bad\$" jobs
 
+# a verb for the only driver that lives names the job that has none
+says '^job +living: ' status
+grep -qF 'job orphan has no driver; name it: hvd-elastic status orphan' answer || die "the orphan is not named: $(cat answer)"
+says '^job +orphan: orphaned' status orphan
+
 # what is young enough, or among the newest, stays
 says ': 0$' prune
 says ': 0$' prune --retain 1h

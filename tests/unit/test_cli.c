@@ -420,6 +420,50 @@ TEST_FLAGS(several_drivers_are_named, TEST_NO_TORTURE)
     CHECK_HAS(t, said, "/no/such: No such file or directory");
 }
 
+/* A verb without the name of a job names the jobs without a driver, and does nothing to them. */
+TEST_FLAGS(a_job_without_a_driver_is_named, TEST_NO_TORTURE)
+{
+    struct job_folder_wish wish = { .job = "o1" };
+    struct job_folder folder;
+
+    CHECK(t, world_begin(t));
+    CHECK_OK(t, job_folder_open(&wish, &folder, NULL));
+    job_folder_release(&folder);
+    CHECK(t, ask("status"));
+    CHECK_INT(t, status, ==, 1);
+    CHECK_TEXT(t, said, "hvd-elastic: job o1 has no driver; name it: hvd-elastic status o1\n");
+    CHECK(t, ask("stop"));
+    CHECK_INT(t, status, ==, 1);
+    CHECK_TEXT(t, said, "hvd-elastic: job o1 has no driver; name it: hvd-elastic stop o1\n");
+    CHECK(t, ask("drain a"));
+    CHECK_INT(t, status, ==, 1);
+    CHECK_TEXT(t, said,
+               "hvd-elastic: job o1 has no driver; take it over with: hvd-elastic --resume o1\n");
+    CHECK(t, ask("blacklist clear a"));
+    CHECK_HAS(t, said, "take it over with: hvd-elastic --resume o1\n");
+    /* beside a driver that lives: a verb that has an answer for such a job names it */
+    CHECK(t, start_driver("alive"));
+    CHECK(t, ask("status"));
+    CHECK_INT(t, status, ==, 0);
+    CHECK_HAS(t, said, "job        j: running\n");
+    CHECK_HAS(t, said, "hvd-elastic: job o1 has no driver; name it: hvd-elastic status o1\n");
+    CHECK(t, ask("status --json"));
+    CHECK(t, !strstr(said, "o1"));
+    CHECK(t, ask("status alive"));
+    CHECK(t, !strstr(said, "o1"));
+    CHECK(t, ask("drain a"));
+    CHECK_INT(t, status, ==, 0);
+    CHECK(t, !strstr(said, "o1"));
+    wish.job = "o2";
+    CHECK_OK(t, job_folder_open(&wish, &folder, NULL));
+    job_folder_release(&folder);
+    CHECK(t, ask("stop"));
+    CHECK_INT(t, status, ==, 0);
+    CHECK_HAS(t, said, "the job is being stopped\n");
+    CHECK_HAS(t, said, "hvd-elastic: 2 jobs have no driver: o");
+    CHECK_HAS(t, said, "; name one of them: hvd-elastic stop o");
+}
+
 /* The driver has died inside the last line: of "round=17", a fact, only a part is there. */
 TEST_FLAGS(the_page_of_a_job, TEST_NO_TORTURE)
 {
