@@ -528,6 +528,10 @@ static int hosts_json(const struct core_view *view, const struct table_facts *fa
             json_bool(&json, "trains", worker->entered);
             json_seconds(&json, "for_s",
                          facts->orphan ? TIME_NEVER : table_since(facts, worker->since_us));
+            json_bool(&json, "draining", worker->draining);
+            json_seconds(&json, "drain_left_s",
+                         worker->draining && !facts->orphan ? table_until(facts, worker->drain_us)
+                                                            : TIME_NEVER);
             commits_worker_json(worker, facts, &json);
             json_close(&json, '}');
         }

@@ -73,7 +73,7 @@ static const char *view_why_unlisted(const struct core *core, const struct core_
 static const char *view_why_unused(const struct core *core, const struct core_host *host,
                                    struct arena *memory)
 {
-    char sentence[BLACKLIST_SENTENCE_MAX];
+    char sentence[BLACKLIST_SENTENCE_MAX], left[TIME_TEXT_MAX];
 
     if (!host->listed)
         return view_why_unlisted(core, host);
@@ -87,15 +87,21 @@ static const char *view_why_unused(const struct core *core, const struct core_ho
     if (host->agent == AGENT_AWAY)
         return "the connection to its agent is gone";
     for (uint32_t slot = 0; slot < host->listed_slots; slot++) {
+        const struct core_slot *of = &host->slots[slot];
+        int64_t left_us = of->drain_us - core->now_us;
         struct blacklist_verdict verdict =
             blacklist_verdict(&core->blacklist, host->name, slot, core->now_us);
 
         /* a drained slot is named even if its worker has not left yet */
-        if (host->slots[slot].draining)
-            return view_text(memory, "slot %" PRIu32 " is %s", slot,
-                             host->slots[slot].worker ? "being drained"
-                                                      : "drained until 'hvd-elastic undrain'");
-        if (host->slots[slot].worker)
+        if (of->draining && !of->worker)
+            return view_text(memory, "slot %" PRIu32 " is drained until 'hvd-elastic undrain'",
+                             slot);
+        if (of->draining && of->drain_us == TIME_NEVER)
+            return view_text(memory, "slot %" PRIu32 " is being drained", slot);
+        if (of->draining)
+            return view_text(memory, "slot %" PRIu32 " is being drained; %s left", slot,
+                             time_brief(left_us > 0 ? left_us : 0, left));
+        if (of->worker)
             continue;
         if (verdict.state != BLACKLIST_OK)
             return view_text(memory, "slot %" PRIu32 ": %s", slot,
@@ -116,13 +122,19 @@ static void view_host(const struct core *core, const struct core_host *host, str
 
     if (!workers)
         return;
-    for (size_t slot = 0; (worker = roster_next_on(host, &slot));)
+    for (size_t slot = 0; (worker = roster_next_on(host, &slot));) {
+        const struct core_slot *of = &host->slots[worker->slot];
+        int64_t host_us = host->draining ? host->drain_us : TIME_NEVER;
+        int64_t slot_us = of->draining ? of->drain_us : TIME_NEVER;
+
         workers[count++] = (struct view_worker){
             .incarnation = worker->incarnation,
             .slot = worker->slot,
             .rank = round_has(&core->current, worker) ? worker->rank : RANK_NONE,
             .state = worker->state,
             .entered = worker->entered,
+            .draining = host->draining || of->draining,
+            .drain_us = host_us < slot_us ? host_us : slot_us,
             .since_us = worker->since_us,
             .commit = worker->pulse.commit,
             .commit_us = worker->pulse.commit ? worker->pulse.commit_us : TIME_NEVER,
@@ -130,6 +142,7 @@ static void view_host(const struct core *core, const struct core_host *host, str
             .silent = pace_is_silent(core, worker),
             .behind = pace_is_behind(core, worker),
         };
+    }
     *ret_host = (struct view_host){
         .name = view_text(memory, "%s", host->name),
         .slots = host->listed_slots,

@@ -54,8 +54,8 @@ struct view_worker {
     uint32_t slot;
     uint32_t rank; /* UINT32_MAX: the worker is not in the current round */
     enum worker_state state;
-    bool entered; /* the worker trains in the current round */
-    int64_t since_us;
+    bool entered, draining;      /* trains in the current round; its slot or host is drained */
+    int64_t since_us, drain_us;  /* drain_us: the deadline of that drain; TIME_NEVER: none */
     uint64_t commit;             /* the worker's newest commit that its agent has seen; 0: none */
     int64_t commit_us, heard_us; /* when its agent first saw `commit`; last heard the worker */
     bool silent, behind;         /* not heard, or without new commits, for too long (pace.h) */

@@ -76,6 +76,15 @@ TAPE_CASE(a_drain_without_a_deadline_waits,
           "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2; slot 1 is being "
           "drained\n")
 
+TAPE_CASE(the_time_that_a_drained_slot_has_left_is_shown,
+          "config min_np=4\n" TAPE_RUNNING "drain b:1 20s | record DRAIN b:1 until 21s\n"
+          "    | reply HVD_OK\n"
+          "wait 5s |\n"
+          "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0\n"
+          "    | a there: #1 in 0 member 0*, #2 in 1 member 1*, of 2\n"
+          "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2; slot 1 is being "
+          "drained; 15s left\n")
+
 TAPE_CASE(a_preemption_notice_drains_the_host,
           TAPE_RUNNING "notice b 30s | record DRAIN b until 31s\n"
                        "    | record NUMBER 2\n"

@@ -35,6 +35,8 @@ static const struct view_worker on_a[] = {
      .commit = UINT64_C(3) << 32 | 8,
      .commit_us = 90 * TIME_S,
      .heard_us = 92 * TIME_S,
+     .draining = true,
+     .drain_us = 111 * TIME_S,
      .silent = true,
      .behind = true },
 };
@@ -43,6 +45,8 @@ static const struct view_worker on_b[] = {
      .slot = 0,
      .rank = NOBODY,
      .state = WORKER_BOOTING,
+     .draining = true,
+     .drain_us = 120 * TIME_S,
      .since_us = 99 * TIME_S,
      .commit_us = TIME_NEVER,
      .heard_us = TIME_NEVER},
@@ -434,17 +438,20 @@ TEST(hosts_as_json)
         "left_s\":null,"
         "\"agent\":\"there\",\"heard_s\":0.500,\"why\":\"\",\"workers\":["
         "{\"slot\":0,\"incarnation\":1,\"rank\":0,\"state\":\"member\",\"trains\":true,"
-        "\"for_s\":99.000,\"heard_s\":1.000,\"commit\":\"3.9\",\"commit_age_s\":0.400,"
+        "\"for_s\":99.000,\"draining\":false,\"drain_left_s\":null,\"heard_s\":1.000,\"commit\":"
+        "\"3.9\",\"commit_age_s\":0.400,"
         "\"silent\":false,\"behind\":false},"
         "{\"slot\":1,\"incarnation\":2,\"rank\":1,\"state\":\"member\",\"trains\":true,"
-        "\"for_s\":99.000,\"heard_s\":8.000,\"commit\":\"3.8\",\"commit_age_s\":10.000,"
+        "\"for_s\":99.000,\"draining\":true,\"drain_left_s\":11.000,\"heard_s\":8.000,\"commit\":"
+        "\"3.8\",\"commit_age_s\":10.000,"
         "\"silent\":true,\"behind\":true}]},"
         "{\"name\":\"::1\",\"slots\":2,\"used\":1,\"listed\":true,\"draining\":true,\"drain_left_"
         "s\":20.000,"
         "\"agent\":\"there\",\"heard_s\":2.000,\"why\":\"slot 1: "
         "\\\"x\\\"\\\\\\u0001\\ufffd\xc3\xa9\",\"workers\":["
         "{\"slot\":0,\"incarnation\":12,\"rank\":null,\"state\":\"booting\",\"trains\":false,"
-        "\"for_s\":1.000,\"heard_s\":null,\"commit\":null,\"commit_age_s\":null,"
+        "\"for_s\":1.000,\"draining\":true,\"drain_left_s\":20.000,\"heard_s\":null,\"commit\":"
+        "null,\"commit_age_s\":null,"
         "\"silent\":false,\"behind\":false}]},"
         "{\"name\":\"c\",\"slots\":1,\"used\":0,\"listed\":true,\"draining\":false,\"drain_left_"
         "s\":null,"
