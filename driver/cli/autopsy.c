@@ -48,10 +48,10 @@ static bool autopsy_is_wanted(const struct autopsy *autopsy, const char *wanted)
 }
 
 /* Writes the autopsies that `wanted` matches. Each is written in full if the operator has named a
- * slot or a worker, or if there is only one; otherwise each is one line. *ret_count: how many
- * match. */
-static int autopsy_show(const struct autopsy_list *list, const char *wanted, struct buf *out,
-                        size_t *ret_count)
+ * slot or a worker, or if there is only one; otherwise each is one line. `of_job`: the words by
+ * which the verb finds the job again. *ret_count: how many match. */
+static int autopsy_show(const struct autopsy_list *list, const char *wanted, const char *of_job,
+                        struct buf *out, size_t *ret_count)
 {
     size_t count = 0, shown = 0;
     int rc = 0;
@@ -72,8 +72,8 @@ static int autopsy_show(const struct autopsy_list *list, const char *wanted, str
             rc = autopsy_text_whole(autopsy, out);
     }
     if (!rc && !wanted && count > 1)
-        rc =
-            buf_append_text(out, "More of one of them: hvd-elastic autopsy JOB HOST:SLOT#NUMBER\n");
+        rc = buf_printf(out, "More of one of them: hvd-elastic autopsy %s HOST:SLOT#NUMBER\n",
+                        of_job);
     *ret_count = count;
     return rc;
 }
@@ -82,6 +82,8 @@ static int autopsy_show(const struct autopsy_list *list, const char *wanted, str
 static int autopsy_print(struct cli_request *request, const char *folder, struct hvd_err *err)
 {
     const char *wanted = request->ask.args.count ? request->ask.args.items[0] : NULL;
+    const char *state_dir = request->options.state_dir;
+    char of_job[LIMIT_PATH_BYTES + sizeof("--state-dir ")];
     struct autopsy_list list;
     struct buf out;
     struct json json = { .out = &out };
@@ -90,6 +92,9 @@ static int autopsy_print(struct cli_request *request, const char *folder, struct
 
     if (rc)
         return rc;
+    /* A job whose folder was given is not found by its name. */
+    snprintf(of_job, sizeof(of_job), "%s%s", state_dir ? "--state-dir " : "",
+             state_dir ? state_dir : strrchr(folder, '/') + 1);
     buf_init(&out, LIMIT_ANSWER_BYTES);
     if (request->options.json) {
         json_open(&json, NULL, '{');
@@ -101,7 +106,7 @@ static int autopsy_print(struct cli_request *request, const char *folder, struct
         json_number(&json, "damaged", list.damaged);
         rc = json_end(&json);
     } else {
-        rc = autopsy_show(&list, wanted, &out, &count);
+        rc = autopsy_show(&list, wanted, of_job, &out, &count);
     }
     if (!rc && request->options.json)
         fputs(buf_text(&out), stdout);
@@ -109,9 +114,9 @@ static int autopsy_print(struct cli_request *request, const char *folder, struct
         rc = client_print(buf_text(&out), out.length);
     else if (!rc && wanted)
         rc = err_set(err, HVD_E_STATE, /* HVD_E_NOTFOUND would be a job without a driver */
-                     "no death of %s is known; 'hvd-elastic autopsy JOB' lists those that are "
+                     "no death of %s is known; 'hvd-elastic autopsy %s' lists those that are "
                      "(the newest %d are kept)",
-                     wanted, AUTOPSIES_KEPT);
+                     wanted, of_job, AUTOPSIES_KEPT);
     else if (!rc)
         puts("No worker of this job has died.");
     if (rc && !(wanted && rc == HVD_E_STATE))

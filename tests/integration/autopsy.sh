@@ -69,6 +69,9 @@ one_of 1
 : >"$folder/exit"
 tells "dead[$one]['exit_code'] == 7 and dead[$one]['stdout'].endswith('was the last one\n') and 'data is gone' in dead[$one]['stderr']"
 tells "dead[$one]['doing'].startswith('code of the program, in round $round, in step ')"
+# The line for one of the deaths ends with the command that shows it.
+ask autopsy >answer
+grep -qxF "More of one of them: hvd-elastic autopsy --state-dir $state HOST:SLOT#NUMBER" answer || die "$(cat answer)"
 ask autopsy "#$one" >answer
 grep -qE '^  stderr     \| Traceback:$' answer || die "no traceback: $(cat answer)"
 grep -qP '\x1b|\x07' answer && die 'a sequence for the terminal is passed on'
