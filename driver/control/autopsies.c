@@ -24,6 +24,7 @@ struct autopsies_task {
     struct autopsy_name name;
     struct buf frame;
     char worker[LIMIT_HOST_NAME_BYTES + 64]; /* "HOST:SLOT#INCARNATION" */
+    bool by_order;                           /* the worker was ordered to end */
 };
 
 struct autopsies {
@@ -86,12 +87,19 @@ static void *autopsies_thread(void *arg)
         if (rc && !own->failing)
             log_warning(JOB, "what dead workers were doing cannot be kept, and the job goes on: %s",
                         err.text);
+        else if (!rc && task.by_order)
+            log_debug(JOB, "what %s did last is kept in %s", task.worker, own->folder);
+        else if (!rc && !own->told && task.name.stall)
+            log_warning(JOB,
+                        "what %s does in the stall is shown by: hvd-elastic autopsy --state-dir %s "
+                        "(so are other stalls, and deaths)",
+                        task.worker, own->folder);
         else if (!rc && !own->told)
             log_warning(JOB,
                         "what %s did last, and the end of its output, is shown by: hvd-elastic "
                         "autopsy --state-dir %s (so are later deaths)",
                         task.worker, own->folder);
-        own->told = own->told || !rc;
+        own->told = own->told || (!rc && !task.by_order);
         own->failing = rc != 0;
         buf_release(&task.frame);
         pthread_mutex_lock(&own->mutex);
@@ -130,10 +138,12 @@ int autopsies_create(const char *folder, bool fresh, struct autopsies **ret_auto
     return 0;
 }
 
-void autopsies_take(struct autopsies *autopsies, const char *host, const struct msg *msg)
+void autopsies_take(struct autopsies *autopsies, const char *host, const struct msg *msg,
+                    bool by_order)
 {
     struct autopsies_task task = {
-        .name = {.incarnation = msg->incarnation, .stall = msg->u.autopsy.ended == ENDED_NOT}
+        .name = {.incarnation = msg->incarnation, .stall = msg->u.autopsy.ended == ENDED_NOT},
+        .by_order = by_order && msg->u.autopsy.ended != ENDED_NOT
     };
     struct msg named = *msg;
     bool full;

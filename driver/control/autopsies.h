@@ -4,7 +4,8 @@
  *
  * A thread writes, so a disk that hangs or is full never stops the event loop of the driver. At
  * most AUTOPSIES_WAITING of them wait for the disk, and further ones are dropped. All failures in a
- * row are one warning. The first one that is written names the command that shows it.
+ * row are one warning. The first one that is written names the command that shows it, but for those
+ * of workers that were ordered to end.
  */
 #ifndef DRIVER_CONTROL_AUTOPSIES_H
 #define DRIVER_CONTROL_AUTOPSIES_H
@@ -22,8 +23,10 @@ struct autopsies;
 int autopsies_create(const char *folder, bool fresh, struct autopsies **ret_autopsies,
                      struct hvd_err *err) MUST_CHECK;
 
-/* Keeps the AUTOPSY of a worker on this host. Waits for no disk. autopsies may be NULL. */
-void autopsies_take(struct autopsies *autopsies, const char *host, const struct msg *msg);
+/* Keeps the AUTOPSY of a worker on this host. by_order: the worker was ordered to end, so nothing
+ * needs to be looked at. Waits for no disk. autopsies may be NULL. */
+void autopsies_take(struct autopsies *autopsies, const char *host, const struct msg *msg,
+                    bool by_order);
 
 /* Waits until all are written, at most AUTOPSIES_LAST_US. NULL is allowed. */
 void autopsies_free(struct autopsies *autopsies);

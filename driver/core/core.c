@@ -354,6 +354,14 @@ bool core_speaks_for(const struct core *core, uint32_t peer, uint64_t incarnatio
     return host && worker && worker->host == host;
 }
 
+bool core_ends_by_order(const struct core *core, uint64_t incarnation)
+{
+    const struct worker *worker = roster_worker(core, incarnation);
+
+    return worker &&
+           (worker->has_to_go || worker->state == WORKER_LEAVING || core->job >= JOB_FINISHING);
+}
+
 /* Returns when the caller has to make a step with EVENT_TIMER; TIME_NEVER: a step is needed only
  * when something happens. */
 int64_t core_deadline(const struct core *core)

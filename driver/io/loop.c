@@ -499,7 +499,8 @@ static void loop_on_peer_msg(void *arg, uint32_t number, const struct msg *msg)
     if (msg->type == MSG_OUTPUT && speaks)
         output_take(loop->output, msg->incarnation, &msg->u.output);
     if (msg->type == MSG_AUTOPSY && speaks)
-        autopsies_take(loop->shown.autopsies, proved->name, msg);
+        autopsies_take(loop->shown.autopsies, proved->name, msg,
+                       core_ends_by_order(loop->core, msg->incarnation));
     if (msg->type == MSG_EXITED && speaks)
         output_end(loop->output, msg->incarnation);
     loop_step(loop, &event);

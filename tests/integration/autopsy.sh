@@ -121,6 +121,7 @@ one_of 1
 tells "dead[$one]['signal'] == 9 and dead[$one]['reason']"
 tells "stalled[$one]['doing'].startswith('code of the program, in round $round, in step ') and stalled[$one]['ran_s'] > 0"
 tells "dead[$one]['doing'].startswith('code of the program, in round $round, in step ')"
+await "$err" 'what 127\.0\.0\.[12]:0#[0-9]+ does in the stall is shown by: hvd-elastic autopsy'
 await_round 2
 
 # A disk that takes nothing: one warning, and the job goes on.
@@ -138,3 +139,22 @@ rm "$state/autopsies"
 : >"$folder/stop"
 finish 0
 say_line 'a stall, another job of the name, and a disk that takes nothing'
+
+# A worker that is killed because its time to leave is over: its autopsy is kept, and no line of the log asks to look at it.
+rm "$folder/stop"
+round=0
+stop_hearing
+: >"$say"
+start "${words[@]}"
+await_round 2
+named=$(grep -c 'hvd-elastic autopsy' "$err")
+one_of 1
+: >"$folder/hang"
+await_true 'rank 1 hangs' stands_still
+ask drain "$(variable "$victim" HVD_HOST)" --deadline 100ms >answer || die "drain: $(cat answer)"
+tells "dead[$one]['signal'] == 9 and 'time to leave' in dead[$one]['reason']"
+await "$err" "what 127\.0\.0\.[12]:0#$one did last is kept in "
+[ "$(grep -c 'hvd-elastic autopsy' "$err")" = "$named" ] || die 'a drained worker is to be looked at'
+: >"$folder/stop"
+finish 0
+say_line 'the end of a drained worker'

@@ -137,7 +137,7 @@ static void keep(struct test *t, uint64_t incarnation)
 
     if (!autopsies)
         CHECK_OK(t, autopsies_create(folder, false, &autopsies, NULL));
-    autopsies_take(autopsies, "a", &msg);
+    autopsies_take(autopsies, "a", &msg, false);
 }
 
 /* All that waits is written, and read back. */
@@ -174,6 +174,27 @@ TEST_FLAGS(what_is_kept_is_shown, TEST_SURVIVES_ALLOC)
               "  stderr     | Segmentation ");
     CHECK_HAS(t, buf_text(&out), "  backtrace  no core file; ");
     CHECK_INT(t, log_kept_times("hvd-elastic autopsy --state-dir"), ==, 1);
+}
+
+/* A worker that lives did nothing last, and the end of a worker by order is no warning. */
+TEST_FLAGS(a_stall_and_an_order_have_words_of_their_own, TEST_SURVIVES_ALLOC)
+{
+    struct msg msg = autopsy_of(3);
+
+    CHECK_OK(t, autopsies_create(folder, false, &autopsies, NULL));
+    autopsies_take(autopsies, "a", &msg, true);
+    read_back(t);
+    CHECK_INT(t, list.found.count, ==, 1);
+    CHECK_INT(t, log_kept_times("hvd-elastic autopsy"), ==, 0);
+    CHECK_OK(t, autopsies_create(folder, false, &autopsies, NULL));
+    msg.u.autopsy.ended = ENDED_NOT;
+    autopsies_take(autopsies, "a", &msg, false);
+    msg = autopsy_of(4);
+    autopsies_take(autopsies, "a", &msg, false);
+    read_back(t);
+    CHECK_INT(t, log_kept_times("did last"), ==, 0);
+    CHECK_INT(t, log_kept_times("what a:1#3 does in the stall is shown by: hvd-elastic autopsy"),
+              ==, 1);
 }
 
 TEST_FLAGS(json_has_all_of_it, TEST_SURVIVES_ALLOC)
