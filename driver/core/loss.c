@@ -141,9 +141,10 @@ static void loss_count(struct core *core, struct worker *worker, const struct en
 }
 
 /* Logs the end of a worker for the reason `why`. If its training failed, its FINISHED was logged
- * with the reason when it came, so here the line has only the exit code. */
+ * with the reason when it came, so here the line has only the exit code. `counts`: of a worker that
+ * is not to blame: its host is (BLAME_HOST), and goodput.c counts a failure there. */
 static void loss_trace(struct core *core, const struct worker *worker, const struct ending *ending,
-                       const char *why, bool to_blame)
+                       const char *why, bool to_blame, bool counts)
 {
     bool ordered = ending->text && core->job >= JOB_FINISHING;
     enum trace_level level = to_blame                      ? TRACE_WARNING
@@ -158,7 +159,9 @@ static void loss_trace(struct core *core, const struct worker *worker, const str
                             OF_WORKER(worker),
                             .cause = why };
     core_say(core, level, &facts, "%s: %s%s", worker_name(worker, name), why,
-             to_blame || is_clean(ending) ? "" : " (not counted as a failure of this worker)");
+             to_blame || is_clean(ending) ? ""
+             : counts                     ? " (counted for its host, not for this worker)"
+                                          : " (not counted as a failure of this worker)");
 }
 
 /* Judges the loss of a worker once, and carries out what follows: the round, the journal,
@@ -173,6 +176,8 @@ static void loss_handle(struct core *core, struct worker *worker, const struct e
      * FINISHED a bad end counts only for the exit text of the job. */
     bool to_blame = !ending->excused && !worker->has_to_go && was < WORKER_LEAVING &&
                     core->job < JOB_FINISHING && !is_plain_success(core, worker, ending);
+    bool counts =
+        was != WORKER_LEAVING && worker->rank != RANK_NONE && (to_blame || ending->of_host);
     bool ends_host;
     struct blacklist_record healthy[2];
     struct journal_record *record;
@@ -181,7 +186,7 @@ static void loss_handle(struct core *core, struct worker *worker, const struct e
     ASSERT(was != WORKER_DOOMED && was != WORKER_ENDED);
     if (ending->ended != ENDED_SILENT)
         pace_heard(core, worker);
-    loss_trace(core, worker, ending, why, to_blame);
+    loss_trace(core, worker, ending, why, to_blame, counts);
     loss_count(core, worker, ending, why, to_blame);
     if (worker->rank != RANK_NONE && was < WORKER_LEAVING && core->job < JOB_FINISHING)
         notice_lost(worker->host);
@@ -191,7 +196,7 @@ static void loss_handle(struct core *core, struct worker *worker, const struct e
     record->incarnation = worker->incarnation;
     record->ended = ending->ended;
     record->value = ending->value;
-    if (was != WORKER_LEAVING && worker->rank != RANK_NONE && (to_blame || ending->of_host)) {
+    if (counts) {
         record->code = to_blame ? BLAME_SLOT : BLAME_HOST;
         progress_note_failure(core, worker, !to_blame, why);
     } else if (to_blame && !worker->joined &&

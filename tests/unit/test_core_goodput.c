@@ -77,6 +77,12 @@ GOODPUT_CASE(steps_that_are_made_again,
                          "wait 1s\n",
              "training 0.5/1.5 start 2.5/10.0 waiting 1.0/4.0 lost_steps 10.0/40.0 b:1 ")
 
+/* The workers of a lost host count for the host, as their lines in the log say. */
+GOODPUT_CASE(a_lost_host,
+             TRAINED_10S "silent b\n"
+                         "wait 11s\n",
+             "training 19.5/78.0 start 2.5/10.0 recovery 1.0/4.0 waiting 1.0/4.0 b:2 ")
+
 GOODPUT_CASE(too_few_workers,
              "config min_np=4\n" TRAINED_10S "exited 4 exit1\n"
              "wait 1s\n"
