@@ -458,7 +458,7 @@ static int drive_job(struct run *run, struct hvd_err *err)
             if (line.length)
                 log_info(JOB, "%.*s", (int)line.length, line.at);
         buf_release(&end.summary);
-        fprintf(stderr, "%s: job %s: %s after %s (exit code %d)\n", program, job, end.text,
+        fprintf(stderr, "%s: job %s: %s (after %s, exit code %d)\n", program, job, end.text,
                 time_brief(ran_us, text), status);
         farewell_start(end.farewell);
         farewell_free(end.farewell);

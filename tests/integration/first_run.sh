@@ -82,3 +82,4 @@ start -np 2 -H 127.0.0.1:2 sh -c 'exit 7'
 finish 1
 grep -q 'hvd-elastic: job .*127\.0\.0\.1:[01].*7' "$err" ||
   die "the summary does not name the worker and its code"
+grep -qE "^hvd-elastic: job $job: .* \(after [^ ]+, exit code 1\)\$" "$err" || die "the last line has no time and code: $(tail -n 1 "$err")"

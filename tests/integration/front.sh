@@ -170,7 +170,7 @@ await_true 'the end in the journal' end_is_recorded
 kill -KILL "$(cat "$state/lock")"
 await_driver
 [ "$code" = 0 ] || die "the driver died after the end of the job: exit code $code, not 0"
-tail -n 1 "$err" | grep -qE "^hvd-elastic: job $job: finished( after .*)? \\(exit code 0\\)" ||
+tail -n 1 "$err" | grep -qE "^hvd-elastic: job $job: finished \\((after [^ ]+, )?exit code 0\\)" ||
   die 'the end of the job is not told'
 exec {slow}<&-
 nothing_left
