@@ -33,10 +33,7 @@
 static const char usage_text[] =
     "hvd-elastic [options] [--] COMMAND [ARG...]\n"
     "       hvd-elastic --resume JOB [options]\n"
-    "       hvd-elastic --standby JOB --store URL [options]\n"
-    "       hvd-elastic top | status | hosts | changes | events | autopsy | drain | "
-    "undrain | blacklist | rekey | stop [--help]\n"
-    "       hvd-elastic jobs | prune | checkpoints [--help]";
+    "       hvd-elastic --standby JOB --store URL [options]\n"; /* and the verbs */
 static const char about_text[] =
     "Runs COMMAND once in each slot of the hosts it is given or finds, and keeps the job training "
     "while workers die and hosts come and go. Options go before the command. The second form takes "
@@ -506,12 +503,18 @@ bool options_answer(const struct driver_options *options, int *ret_status)
 {
     struct cli_options verbs;
     struct opt_set verb_set;
-    struct buf out;
+    struct buf out, usage;
     int rc = 0;
 
     buf_init(&out, LIMIT_CONFIG_TEXT_BYTES);
     if (options->help) {
-        rc = opt_show_help(&options->set, usage_text, about_text, &out);
+        buf_init(&usage, LIMIT_CONFIG_TEXT_BYTES);
+        rc = buf_append_text(&usage, usage_text);
+        if (!rc)
+            rc = cli_append_usage(&usage);
+        if (!rc)
+            rc = opt_show_help(&options->set, buf_text(&usage), about_text, &out);
+        buf_release(&usage);
     } else if (options->version) {
         rc = buf_printf(&out, "hvd-elastic %s\n", HVD_VERSION_TEXT);
     } else if (options->check_build) {

@@ -15,6 +15,10 @@ bool cli_is_verb(const char *word);
  * there is none. */
 int cli_verb_behind_options(int argc, char **argv);
 
+/* Appends the usage lines of all verbs: those that ask the driver of a job, then those that ask
+ * none. Returns 0, HVD_E_NOMEM or HVD_E_LIMIT. */
+int cli_append_usage(struct buf *out) MUST_CHECK;
+
 struct etcd_store_config;
 
 /* The place at which a verb looks for a job that has no driver. */

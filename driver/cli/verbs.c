@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#define USAGE_COLUMNS 70 /* a line of the usage has at most so many columns before " [--help]" */
+
 const struct cli_verb *const cli_verbs[CLI_VERBS] = {
     &cli_status,      &cli_hosts, &cli_changes,    &cli_events, &cli_drain,   &cli_undrain,
     &cli_blacklist,   &cli_rekey, &cli_checkpoint, &cli_stop,   &cli_jobs,    &cli_prune,
@@ -23,6 +25,39 @@ const struct cli_verb *cli_find_verb(const char *name)
         if (!strcmp(cli_verbs[i]->name, name))
             return cli_verbs[i];
     return NULL;
+}
+
+/* Writes two forms, as the help describes them. A line that would be too long goes on in the next
+ * one. */
+int cli_append_usage(struct buf *out)
+{
+    int rc = 0;
+
+    for (int form = 0; form < 2; form++) {
+        const char *separator = "       hvd-elastic ";
+        size_t column = 0;
+
+        for (size_t i = 0; !rc && i < CLI_VERBS; i++) {
+            const char *name = cli_verbs[i]->name;
+            size_t before = out->length;
+
+            if ((form == 0) != !cli_verbs[i]->run)
+                continue;
+            if (column + strlen(" | ") + strlen(name) > USAGE_COLUMNS) {
+                rc = buf_append_text(out, "\n");
+                separator = "                   | ";
+                column = 0;
+                before++;
+            }
+            if (!rc)
+                rc = buf_printf(out, "%s%s", separator, name);
+            column += out->length - before;
+            separator = " | ";
+        }
+        if (!rc)
+            rc = buf_append_text(out, form == 0 ? " [--help]\n" : " [--help]");
+    }
+    return rc;
 }
 
 /* Returns what the user has probably meant by a word: for a word of another program (`others`) the

@@ -38,6 +38,7 @@ grep -q 'nosuch' answer || die "options before the verb: $(cat answer)"
 refuses 2 'statsu: did you mean status\?' statsu
 "$elastic" help >answer || die 'help'
 grep -q 'usage: hvd-elastic \[options\]' answer || die "help: $(cat answer)"
+for verb in page token checkpoint; do grep -qE "[ |] $verb( |\$)" answer || die "help lacks $verb: $(cat answer)"; done
 "$elastic" help drain >answer || die 'help drain'
 grep -q 'usage: hvd-elastic drain' answer || die "help drain: $(cat answer)"
 

@@ -2,6 +2,8 @@
  * child processes, which stand for drivers. */
 #include "driver/cli/cli.h"
 
+#include "base/text.h"
+#include "driver/cli/verbs.h"
 #include "driver/control/control.h"
 #include "driver/job_folder.h"
 #include "tests/lib/fixture.h"
@@ -150,6 +152,7 @@ static bool world_begin(struct test *t)
 
 static char said[8192]; /* on standard output, then on standard error */
 static int status;
+static struct buf usage;
 
 NORETURN static void ask_in_child(char *words, int out)
 {
@@ -215,6 +218,7 @@ static void end_case(struct test *t)
         waitpid(drivers[i], NULL, 0);
     }
     driver_count = 0;
+    buf_release(&usage);
 }
 FIXTURE(NULL, end_case)
 
@@ -462,6 +466,29 @@ TEST_FLAGS(a_job_without_a_driver_is_named, TEST_NO_TORTURE)
     CHECK_HAS(t, said, "the job is being stopped\n");
     CHECK_HAS(t, said, "hvd-elastic: 2 jobs have no driver: o");
     CHECK_HAS(t, said, "; name one of them: hvd-elastic stop o");
+}
+
+/* The usage of the whole program names each verb once, in lines that a terminal holds. */
+TEST(the_usage_has_all_verbs)
+{
+    struct span rest, line;
+
+    buf_init(&usage, LIMIT_CONFIG_TEXT_BYTES);
+    CHECK_OK(t, cli_append_usage(&usage));
+    rest = (struct span){ buf_text(&usage), usage.length };
+    while (span_next(&rest, '\n', &line))
+        CHECK_INT(t, line.length, <=, 80);
+    for (size_t i = 0; i < usage.length; i++)
+        if (usage.data[i] == '\n')
+            usage.data[i] = ' ';
+    for (size_t i = 0; i < CLI_VERBS; i++) {
+        const char *found;
+        char word[64];
+
+        snprintf(word, sizeof(word), " %s ", cli_verbs[i]->name);
+        found = strstr(buf_text(&usage), word);
+        CHECK(t, found && !strstr(found + 1, word));
+    }
 }
 
 /* The driver has died inside the last line: of "round=17", a fact, only a part is there. */
