@@ -3,12 +3,14 @@
     pods.py render FOLDER            what kubectl kustomize FOLDER prints: one document after the other
     pods.py check FOLDER             what the manifests contradict each other in, one line each
     pods.py pod FOLDER NAME          the pod template of the Job or StatefulSet NAME, as assignments of bash
+    pods.py object FILE              the same of a pod as an API server has it, in JSON
 
 Of a kustomization only `resources` and `images` are known here; another key is an error.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sys
@@ -193,8 +195,7 @@ def mounts(spec: Object, container: Object) -> list[str]:
     return lines
 
 
-def pod(thing: Object) -> list[str]:
-    spec = pod_spec(thing) or {}
+def pod(spec: Object) -> list[str]:
     box = spec["containers"][0]
     inits = spec.get("initContainers", [])
     if len(spec["containers"]) != 1 or len(inits) > 1:
@@ -223,6 +224,9 @@ def pod(thing: Object) -> list[str]:
 
 def main() -> None:
     verb, folder, *rest = sys.argv[1:]
+    if verb == "object":
+        print("\n".join(pod(json.loads(Path(folder).read_text())["spec"])))
+        return
     things = render(Path(folder))
     if verb == "render":
         print(yaml.safe_dump_all(things, sort_keys=False), end="")
@@ -232,7 +236,7 @@ def main() -> None:
         sys.exit(bool(faults))
     elif verb == "pod":
         kinds = [thing["kind"] for thing in things if thing["metadata"]["name"] == rest[0] and pod_spec(thing)]
-        print("\n".join(pod(find(things, kinds[0], rest[0]))))
+        print("\n".join(pod(pod_spec(find(things, kinds[0], rest[0])) or {})))
     else:
         raise SystemExit(f"{verb}: unknown")
 

@@ -36,13 +36,26 @@ pods_begin() {
   pods_program=$trainer
   trainer=/opt/train/train
   printf '127.0.0.1 localhost\n' >hosts
-  # a secret, as it lies in its volume: a link to the folder of this version of it
-  mkdir -p secrets/train-token/..1
-  head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' >secrets/train-token/..1/token
-  ln -s ..1 secrets/train-token/..data
-  ln -s ..data/token secrets/train-token/token
-  chown -R 0:1000 secrets
-  chmod 440 secrets/train-token/..1/token
+  head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' | pod_secret train-token token
+}
+
+# A secret with the value on the standard input, as it lies in its volume: a link to the folder of this version of it.
+pod_secret() { # NAME KEY
+  mkdir -p "secrets/$1/..1"
+  cat >"secrets/$1/..1/$2"
+  ln -sfn ..1 "secrets/$1/..data"
+  ln -sf "..data/$2" "secrets/$1/$2"
+  chown -R 0:1000 "secrets/$1"
+  chmod 440 "secrets/$1/..1/$2"
+}
+
+# A pod as its template in the manifests says, or as an API server has it, if a kubelet has got it from there (kubelet.sh).
+pod_described() { # POD
+  if [ -e "pods/$1.json" ]; then
+    python3 "$pods_tool" object "pods/$1.json"
+  else
+    python3 "$pods_tool" pod "$manifests" "${pod_template[$1]}"
+  fi
 }
 
 # The file is written in place, as pods have it mounted.
@@ -75,15 +88,22 @@ pod_start() { # TEMPLATE POD NET
   rm -rf "pods/$pod.scratch" # an emptyDir is that of one pod
   mkdir -m 777 "pods/$pod.scratch"
   chmod 777 "pods/$pod.scratch"
-  eval "$(python3 "$pods_tool" pod "$manifests" "$1")"
   pod_template[$pod]=$1
+  eval "$(pod_described "$pod")"
   for mount in "${pod_mounts[@]}"; do
     [[ $mount != claim* ]] || pod_claim "$(cut -d ' ' -f 2 <<<"$mount")"
   done
   [ ${#pod_init_words[@]} = 0 ] || (pod_run "$pod" "$3" pod_init_words pod_init_mounts) >>"$pod.log" 2>&1 </dev/null ||
     die "the container before that of $pod has failed: $(cat "$pod.log")"
-  if [ "$1" = train-driver ]; then pod_words+=("${training[@]}"); fi
-  pod_run "$pod" "$3" pod_words pod_mounts >>"$pod.log" 2>&1 </dev/null &
+  pod_container "$pod" "$3"
+}
+
+# The container of a pod, for the first time or once more.
+pod_container() { # POD NET
+  local pod=$1
+  eval "$(pod_described "$pod")"
+  if [ "${pod_template[$pod]}" = train-driver ]; then pod_words+=("${training[@]}"); fi
+  pod_run "$pod" "$2" pod_words pod_mounts >>"$pod.log" 2>&1 </dev/null &
   pod_outer[$pod]=$!
   await_true "the root of $pod" pod_has_root "$pod"
 }
@@ -104,7 +124,7 @@ pod_ended() { # POD CODE
 
 # As a kubelet ends a pod: a pod that needs SIGKILL after its grace is a fault.
 pod_stop() { # POD CODE
-  eval "$(python3 "$pods_tool" pod "$manifests" "${pod_template[$1]}" | grep '^pod_grace=')"
+  eval "$(pod_described "$1" | grep '^pod_grace=')"
   kill -TERM "${pod_inner[$1]}"
   await_end "${pod_inner[$1]}" "$pod_grace" || die "$1 would be killed after its grace of $pod_grace s"
   pod_ended "$1" "$2"
@@ -118,14 +138,14 @@ pod_kill() {
 pod_exec() { # POD WORDS...
   local pod=$1
   shift
-  eval "$(python3 "$pods_tool" pod "$manifests" "${pod_template[$pod]}")"
+  eval "$(pod_described "$pod")"
   nsenter -t "${pod_inner[$pod]}" -m -u -n -p -r -w setpriv --reuid "$pod_uid" --regid "$pod_uid" --groups "$pod_gid" \
     --no-new-privs --bounding-set=-all --inh-caps=-all \
     env -i PATH=/usr/local/bin:/usr/bin:/bin BODY_TEST="$folder" "${pod_env[@]}" "$@"
 }
 
 pod_probe() { # POD
-  eval "$(python3 "$pods_tool" pod "$manifests" "${pod_template[$1]}")"
+  eval "$(pod_described "$1")"
   if [ -n "$pod_probe_http" ]; then
     nsenter -t "${pod_inner[$1]}" -n curl -sf -m "$pod_probe_seconds" "http://$(ip_of "$1"):$pod_probe_http" >probe.out 2>&1
   else
