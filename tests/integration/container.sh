@@ -49,6 +49,7 @@ look_at() { # NAME
   for name in cc gcc ld as apt-get dpkg perl; do
     [ ! -e "$box_root/usr/bin/$name" ] || die "$1 has the program $name"
   done
+  chroot "$box_root" flock --version >/dev/null || die "$1 has no flock, with which the driver's pod of deploy/kubernetes waits"
   broken=$(find "$box_root" -xtype l ! -path '*/proc/*' | head -n 5)
   [ -z "$broken" ] || die "$1 has links that lead nowhere: $broken"
   [ "$(stat -c %a "$box_root/tmp")" = 1777 ] || die "/tmp of $1 has mode $(stat -c %a "$box_root/tmp")"
