@@ -62,19 +62,6 @@ static void values_drop_wait(struct core *core, size_t at)
     values->waits.items[at] = values->waits.items[--values->waits.count];
 }
 
-/* The worker makes a new call: its earlier wait on the same channel is over. Waits whose worker or
- * round has ended are removed too. */
-static void values_end_waits(struct core *core, const struct worker *worker, uint32_t channel)
-{
-    for (size_t i = core->roster.values.waits.count; i-- > 0;) {
-        const struct value_wait *wait = &core->roster.values.waits.items[i];
-
-        if ((wait->incarnation == worker->incarnation && wait->channel == channel) ||
-            !roster_worker(core, wait->incarnation) || !values_stand(core, wait->round))
-            values_drop_wait(core, i);
-    }
-}
-
 /* A key has got a value: answers all calls of workers that wait for the key, and removes these
  * waits. */
 static void values_wake(struct core *core, uint64_t round, const char *key)
@@ -209,7 +196,15 @@ void values_on_store(struct core *core, struct worker *worker, const struct msg 
             values_tell(core, worker, stored);
         return;
     }
-    values_end_waits(core, worker, call->channel);
+    /* The worker makes a new call, so its earlier wait on the same channel is over. Waits whose
+     * worker or round has ended are removed too. */
+    for (size_t i = core->roster.values.waits.count; i-- > 0;) {
+        const struct value_wait *wait = &core->roster.values.waits.items[i];
+
+        if ((wait->incarnation == worker->incarnation && wait->channel == call->channel) ||
+            !roster_worker(core, wait->incarnation) || !values_stand(core, wait->round))
+            values_drop_wait(core, i);
+    }
     value_table_keep(&core->roster.values.table, core->current.number, core->last.number);
     stored.code = value_table_apply(&core->roster.values.table, msg->round, call, &outcome);
     stored.text = outcome.text;
