@@ -6,7 +6,8 @@ _hvd_elastic() {
     -*) words=$("$program" --list-options 2>/dev/null | sed 's/\t.*//; s/^/--/') ;;
     *)
       [ "$COMP_CWORD" != 1 ] || [ "${program##*/}" != hvd-elastic ] ||
-        words=$("$program" --help 2>/dev/null | sed -n 's/^ *hvd-elastic \(.* | .*\) \[--help\]$/\1/p' | tr -d '|')
+        words=$("$program" --help 2>/dev/null |
+          awk '/^ *hvd-elastic [a-z]+ \|/ { on = 1 } on { sub(/^ *hvd-elastic /, ""); end = sub(/\[--help\]$/, ""); gsub(/\|/, " "); print } end { on = end = 0 }')
       ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
