@@ -16,7 +16,7 @@ const PHASES = [
   ['first step', 'first_step_us', 'until the first step has been made'],
 ];
 const USES = {
-  training: 'training', start: 'start', recovery: 'recovery', rebuild: 'building rounds', switch: 'switch',
+  training: 'training', start: 'start', recovery: 'losses: agreeing', rebuild: 'losses: rebuilding', switch: 'planned changes',
   waiting: 'waiting for workers', lost_steps: 'steps made again', no_driver: 'without a driver', ending: 'ending',
 };
 const SEVERITIES = ['error', 'warning', 'info', 'debug'];
@@ -28,7 +28,7 @@ const SHOWN_REASONS = 2, TAKEOVER_MS = 60000;
 /* A speed is measured over at least SPEED_MS, so that a job has at most SPEEDS of them. */
 const SPEED_MS = 10000, SPEEDS = 120, HOUR_S = 3600;
 /* A job is told to be slower if it has lost this part of a speed that LEAST_SPEEDS measurements tell. */
-const SLOWER = 0.2, LEAST_SPEEDS = 4;
+const SLOWER = 0.2, LEAST_SPEEDS = 4, RECENT_S = 60;
 /* EVERY_SLOT is the max_np of a job without an upper limit; live.c holds it to LIMIT_WORKERS. */
 const SHOWN_WHYS = 4, SHOWN_SIZES = 6, EVERY_SLOT = 131072;
 
@@ -398,9 +398,12 @@ function speeds(message) {
   return points;
 }
 
-/* A job that has become slower: its speed now beside that of most of the hour before. More workers may make fewer commits. */
+/* A job that has become slower: its speed now beside that of most of the hour before. More workers may make fewer commits. Just
+ * after a change the driver knows no speed yet: the last one counts. */
 function slower(message) {
-  const rate = message.status.commits_per_s, before = speeds(message).filter(([age]) => age > SPEED_MS / 1000 && age < HOUR_S).map(point => point[1]);
+  const points = speeds(message), last = points[points.length - 1];
+  const rate = message.status.commits_per_s !== null ? message.status.commits_per_s : last && last[0] < RECENT_S ? last[1] : null;
+  const before = points.filter(([age]) => age > SPEED_MS / 1000 && age < HOUR_S).map(point => point[1]);
   const usual = before.sort((a, b) => a - b)[Math.floor(before.length / 2)];
   if (message.status.state !== 'running' || rate === null || before.length < LEAST_SPEEDS || rate > usual * (1 - SLOWER)) return '';
   const short = value => value.toFixed(value < 10 ? 1 : 0);
