@@ -173,10 +173,10 @@
 #define LIMIT_OUTPUT_LINE_BYTES (64 * 1024) /* a longer line is cut into several lines */
 /* the least --output-limit: a quarter of it holds the longest piece that is written at once */
 #define LIMIT_OUTPUT_FILE_LEAST_BYTES (1024 * 1024)
-/* output that may wait for a slow terminal or file */
-#define LIMIT_OUTPUT_WAITING_BYTES (16 * 1024 * 1024)
+#define LIMIT_OUTPUT_WAITING_BYTES    (16 * 1024 * 1024) /* for a slow terminal or file */
 /* how long a finished job waits for a slow terminal or file, or a slow hook of events */
 #define LIMIT_OUTPUT_LINGER_US (5 * INT64_C(1000000))
+#define LIMIT_SAME_SIGNAL_US   (500 * INT64_C(1000)) /* SIGTERMs within it are one (timeout) */
 #define LIMIT_HOOK_EVENTS      256 /* events that wait for a hook; older ones are dropped */
 #define LIMIT_HOOK_WORDS       64  /* words of the command of --on-event */
 #define LIMIT_HOOK_HEADERS     32  /* headers in the file of --on-event-url-header-file */

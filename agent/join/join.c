@@ -10,6 +10,7 @@
 #include "agent/join/join_internal.h"
 #include "agent/join/join_places.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -27,8 +28,6 @@
 
 #define REDIAL_US    TIME_S /* the wait between two attempts to connect, on average */
 #define REFUSALS_MAX 4      /* the wait doubles with each refused token, but at most 4 times */
-/* a signal that comes within this time after the first is taken for the same one */
-#define SAME_SIGNAL_US (500 * TIME_MS)
 /* how long an agent that was told to end at once may take to end */
 #define HASTE_US (5 * TIME_S)
 #define STOP_MORE_US                                                            \
@@ -391,7 +390,7 @@ static void join_on_signal(evutil_socket_t signal, short what, void *arg)
     (void)signal;
     (void)what;
     if (join->state == STATE_LEAVING) {
-        if (clock_now_us() < time_add(join->told_us, SAME_SIGNAL_US))
+        if (clock_now_us() < time_add(join->told_us, LIMIT_SAME_SIGNAL_US))
             return;
         if (!join->hasty) {
             log_warning(AGENT, "a signal while this host leaves: its agent is ended at once");

@@ -359,7 +359,7 @@ bool core_ends_by_order(const struct core *core, uint64_t incarnation)
     const struct worker *worker = roster_worker(core, incarnation);
 
     return worker &&
-           (worker->has_to_go || worker->state == WORKER_LEAVING || core->job >= JOB_FINISHING);
+           (worker->has_to_go || worker->state == WORKER_LEAVING || core->job >= JOB_STOPPING);
 }
 
 /* Returns when the caller has to make a step with EVENT_TIMER; TIME_NEVER: a step is needed only

@@ -68,7 +68,7 @@ int core_step(struct core *core, const struct event *event, struct action_list *
 bool core_speaks_for(const struct core *core, uint32_t peer, uint64_t incarnation);
 
 /* True: the worker ends by order: its slot is given up (a drain, or the host is not listed), it
- * was told to leave, or the job ends. */
+ * was told to leave, or the job is being stopped. */
 bool core_ends_by_order(const struct core *core, uint64_t incarnation);
 
 /* The time at which the core wants an EVENT_TIMER; TIME_NEVER: it wants none. */

@@ -252,9 +252,6 @@ static const char *view_waiting_for(const struct core *core, struct arena *memor
     }
 }
 
-/* Copies the sums of goodput.c, and how often workers of each host have failed. The last entry,
- * with the name "", is of all hosts that have no entry of their own. If no memory is left, the view
- * has no entries, and core_view fails because view->memory is starved. */
 /* True: the host is not one of the job, and an operator must see it: it has workers or drains, or
  * it has joined where a list must name it too. */
 static bool view_has_unlisted(const struct core *core, const struct core_host *host)
@@ -297,6 +294,9 @@ static bool view_hosts(const struct core *core, struct core_view *view)
     return true;
 }
 
+/* Copies the sums of goodput.c, and how often workers of each host have failed. The last entry,
+ * with the name "", is of all hosts that have no entry of their own. If no memory is left, the view
+ * has no entries, and core_view fails because view->memory is starved. */
 static void view_goodput(const struct core *core, struct core_view *view)
 {
     const struct core_goodput *goodput = &core->costs.goodput;

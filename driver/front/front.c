@@ -387,8 +387,10 @@ static int front_drive(struct front *front)
                 ended = front_reap(front->driver, &wait_status) || ended;
                 continue;
             }
+            /* The command `timeout` sends SIGTERM to its child, and then to all of its group.
+             * SIGINT comes from a keyboard, where a second one means haste. */
             if (signal_number == SIGTERM && front->stop_signal == SIGTERM &&
-                clock_now_us() < front->stop_us + FRONT_SAME_STOP_US)
+                clock_now_us() < front->stop_us + LIMIT_SAME_SIGNAL_US)
                 continue;
             msg = (struct front_msg){ .kind = FRONT_STOP, .signal = signal_number };
             if (signal_number == SIGUSR1)

@@ -8,12 +8,6 @@
 
 #include "base/err.h"
 #include "base/limits.h"
-#include "base/time.h"
-
-/* A SIGTERM that comes within this time after another one is taken for the same one. The command
- * `timeout` sends one to its child, and one to all processes of its group. SIGINT comes from a
- * keyboard, where a second one means haste. */
-#define FRONT_SAME_STOP_US (500 * TIME_MS)
 
 enum front_kind {
     /* messages of the driver */

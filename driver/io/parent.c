@@ -6,6 +6,7 @@
  */
 #include "driver/io/parent.h"
 
+#include "base/limits.h"
 #include "base/mem.h"
 #include "driver/front/front_link.h"
 #include "os/clock.h"
@@ -57,7 +58,7 @@ void parent_own_signal(struct parent *parent, int signal)
         return;
     }
     if (signal == SIGTERM && parent->own_term_us &&
-        now_us < parent->own_term_us + FRONT_SAME_STOP_US)
+        now_us < parent->own_term_us + LIMIT_SAME_SIGNAL_US)
         return;
     parent->own_term_us = signal == SIGTERM ? now_us : 0;
     parent_count_stops(parent, parent->own_stops + 1, parent->told_stops, signal);

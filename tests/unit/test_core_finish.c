@@ -314,6 +314,25 @@ TAPE_CASE(a_host_that_dies_after_the_end_is_mentioned, TAPE_RUNNING
           "    | record OVER 0: finished; the driver has not seen how 2 workers ended\n"
           "    | a < STOP: finished; the driver has not seen how 2 workers ended\n")
 
+/* ---- which deaths are ordered ---------------------------------------------------------------- */
+
+/* A drained worker and the workers of a job that is stopped end by order. The first FINISHED orders
+ * nothing: a worker that dies then has failed. */
+TEST(a_worker_that_dies_as_the_training_finishes_has_no_order)
+{
+    CHECK_OK(t, tape_init(&tape));
+    CHECK_PLAY(t, &tape, TAPE_RUNNING "drain a:1 9s\n");
+    CHECK(t, !core_ends_by_order(tape.core, 1));
+    CHECK(t, core_ends_by_order(tape.core, 2));
+    CHECK(t, !core_ends_by_order(tape.core, 99));
+    CHECK_PLAY(t, &tape, "finished 3\n");
+    CHECK(t, !core_ends_by_order(tape.core, 1));
+    CHECK_PLAY(t, &tape, "stop me\n");
+    CHECK(t, core_ends_by_order(tape.core, 1));
+out:
+    tape_release(&tape);
+}
+
 /* ---- agents that were not told of the end ---------------------------------------------------- */
 
 /* Host b is silent, and is counted as dead; only its agent may still run. It waits for a driver for

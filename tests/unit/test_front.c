@@ -306,7 +306,7 @@ TEST_FLAGS(sigterms_in_quick_succession_count_once, TEST_NO_TORTURE)
     kill(play.front, SIGINT);
     CHECK_INT(t, end(&play), ==, 143);
     /* A machine that is held up for so long sees two signals. */
-    CHECK(t, strstr(play.said, "stop 2 2;") || ended_us > began_us + FRONT_SAME_STOP_US);
+    CHECK(t, strstr(play.said, "stop 2 2;") || ended_us > began_us + LIMIT_SAME_SIGNAL_US);
 out:;
 }
 
